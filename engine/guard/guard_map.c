@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "guard_map.h"
 
+#include "address.h"
 #include "netlink.h"
 #include "netns.h"
 
@@ -112,26 +113,19 @@ static const struct {
     {"ip6tnl", 0, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LINK},
 };
 
-static void read_remote(const struct nlattr *data, uint16_t type, int bytes,
-                        struct guard_link *link)
-{
-    static const unsigned char none[sizeof(link->remote)];
-    unsigned char remote[sizeof(link->remote)] = {0};
-
-    if (!netlink_copy(netlink_find_in(data, type), remote, (size_t)bytes) ||
-        memcmp(remote, none, sizeof(none)) == 0)
-        return;
-    memcpy(link->remote, remote, sizeof(remote));
-    link->remote_bytes = bytes;
-}
-
 static void read_tunnel(const struct nlattr *data, struct guard_link *link)
 {
+    static const unsigned char none[sizeof(link->remote)];
+
     for (size_t i = 0; i < sizeof(tunnels) / sizeof(*tunnels); i++) {
         if (strcmp(link->kind, tunnels[i].kind) != 0)
             continue;
-        read_remote(data, tunnels[i].remote, 4, link);
-        read_remote(data, tunnels[i].remote6, 16, link);
+        if (netlink_copy(netlink_find_in(data, tunnels[i].remote6), link->remote, 16))
+            link->remote_bytes = 16;
+        else if (netlink_copy(netlink_find_in(data, tunnels[i].remote), link->remote, 4))
+            link->remote_bytes = 4;
+        if (memcmp(link->remote, none, sizeof(none)) == 0)
+            link->remote_bytes = 0;
         if (tunnels[i].below)
             link->below = (int)netlink_u32(netlink_find_in(data, tunnels[i].below), 0);
     }
@@ -306,13 +300,10 @@ static int add_controller(struct reading *reading, const char *controller, struc
     if (getaddrinfo(controller, NULL, &hints, &found))
         return err_set(err, -EINVAL, "%s is not a numeric IP address.", controller);
     v6 = (const void *)found->ai_addr;
-    if (found->ai_family == AF_INET)
-        code = add_way_to(reading, AF_INET,
-                          &((const struct sockaddr_in *)(const void *)v6)->sin_addr, what);
-    else if (v6->sin6_scope_id)
+    if (found->ai_family == AF_INET6 && v6->sin6_scope_id)
         code = guard_map_add_use(reading->map, (int)v6->sin6_scope_id, what);
     else
-        code = add_way_to(reading, AF_INET6, &v6->sin6_addr, what);
+        code = add_way_to(reading, found->ai_family, address_bytes(v6), what);
     freeaddrinfo(found);
     return code;
 }

@@ -161,7 +161,6 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
     if (rc < 0)
         return rc;
     control_address(node->control, &address);
-    address_format(&address, text, sizeof text);
     sodium_bin2base64(key, sizeof key, public_key, crypto_box_PUBLICKEYBYTES,
                       sodium_base64_VARIANT_ORIGINAL);
     gethostname(host, sizeof host - 1);
@@ -177,7 +176,7 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
         {"host", json_string(host)},
         {"boot", record_text(boot)},
         {"pid", json_integer(getpid())},
-        {"control", json_string(text)},
+        {"control", json_string(address_text(&address, text))},
         {"key", json_string(key)},
         {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
         {"workers", json_integer((json_int_t)node->worker_count)},

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,14 +37,27 @@ int address_parse(const char *text, struct sockaddr_storage *address, struct err
     return 0;
 }
 
-void address_format(const struct sockaddr_storage *address, char *text, size_t size)
+const void *address_bytes(const void *address)
 {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-    bool is_v6 = address->ss_family == AF_INET6;
+    return ((const struct sockaddr *)address)->sa_family == AF_INET6
+               ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
+               : &((const struct sockaddr_in *)address)->sin_addr;
+}
+
+bool address_same(const void *a, const void *b)
+{
+    sa_family_t family = ((const struct sockaddr *)a)->sa_family;
+
+    return family == ((const struct sockaddr *)b)->sa_family &&
+           memcmp(address_bytes(a), address_bytes(b), family == AF_INET6 ? 16 : 4) == 0;
+}
+
+const char *address_text(const struct sockaddr_storage *address, char text[ADDRESS_TEXT_MAX])
+{
     char host[INET6_ADDRSTRLEN] = "";
 
-    inet_ntop(address->ss_family, is_v6 ? (const void *)&v6->sin6_addr : &v4->sin_addr, host,
-              sizeof host);
-    snprintf(text, size, is_v6 ? "[%s]:%u" : "%s:%u", host, ntohs(v4->sin_port));
+    inet_ntop(address->ss_family, address_bytes(address), host, sizeof host);
+    snprintf(text, ADDRESS_TEXT_MAX, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+             ntohs(((const struct sockaddr_in *)address)->sin_port));
+    return text;
 }

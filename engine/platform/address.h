@@ -11,7 +11,7 @@
 #include "err.h"
 
 #include <netinet/in.h>
-#include <stddef.h>
+#include <stdbool.h>
 
 #define ADDRESS_TEXT_MAX (INET6_ADDRSTRLEN + 9) /**< brackets, colon, port, end */
 
@@ -25,12 +25,30 @@
  */
 int address_parse(const char *text, struct sockaddr_storage *address, struct err *err);
 /**
+ * @brief Return the bytes of an IPv4 or IPv6 address, without its port.
+ *
+ * @param address Socket address of either family.
+ * @return 4 or 16 bytes, inside of `address`.
+ */
+const void *address_bytes(const void *address);
+
+/**
+ * @brief Return whether two socket addresses have one family and the same bytes, whatever their
+ * ports.
+ *
+ * @param a Socket address.
+ * @param b Socket address; of families other than IP, too.
+ * @return True: they are of one host.
+ */
+bool address_same(const void *a, const void *b);
+
+/**
  * @brief Write a socket address in the form that address_parse() reads.
  *
- * @param address Socket address or address bytes.
- * @param text Zero-terminated text; not kept.
- * @param size Bytes that there are or that may be written.
+ * @param address Socket address.
+ * @param text Takes the text.
+ * @return `text`.
  */
-void address_format(const struct sockaddr_storage *address, char *text, size_t size);
+const char *address_text(const struct sockaddr_storage *address, char text[ADDRESS_TEXT_MAX]);
 
 #endif

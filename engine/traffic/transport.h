@@ -226,7 +226,8 @@ struct phase {
     bool messages;
     uint64_t transfer_bytes;
     uint32_t probes;
-    int64_t probe_timeout_ns; /**< time after which a probe skips an unreachable partner; 0: 10 s */
+    int64_t
+        probe_timeout_ns; /**< time after which a probe skips an unreachable partner; 0: never */
     /**
      * @brief Frame sizes with FCS (dpdk, udp) or message sizes (tcp blocks, verbs, ping-pong), sent
      * in this order repeatedly: one size, or an IMIX genome (RFC 6985).

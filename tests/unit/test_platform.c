@@ -34,8 +34,7 @@ TEST(each_address_comes_back_or_is_refused)
 
         assert_int_equal(address_parse(*it, &address, &err), 0);
         assert_int_equal(address.ss_family, *it[0] == '[' ? AF_INET6 : AF_INET);
-        address_format(&address, back, sizeof back);
-        assert_string_equal(back, *it);
+        assert_string_equal(address_text(&address, back), *it);
     }
     while ((text = strsep(&rest, ";")) != NULL) {
         struct err err = {0};

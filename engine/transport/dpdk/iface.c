@@ -141,24 +141,17 @@ void iface_counts_begin(struct iface *iface)
     struct link_state link;
 
     (void)link_read(iface->route_fd, iface->index, &link);
-    iface->receive_errors = link.stats.rx_errors;
-    iface->sent = link.stats.tx_packets;
+    iface->begun = link.stats;
     link_drops_begin(&iface->drops, &link);
 }
 
-int iface_counts(struct iface *iface, struct iface_counts *counts)
+int iface_counts(struct iface *iface, struct link_state *link)
 {
-    struct link_state link;
-    int rc = link_read(iface->route_fd, iface->index, &link);
+    int rc = link_read(iface->route_fd, iface->index, link);
 
-    if (rc != 0)
-        return rc;
-    link_drops_update(&iface->drops, &link);
-    *counts = (struct iface_counts){.receive_errors = link.stats.rx_errors - iface->receive_errors,
-                                    .sent = link.stats.tx_packets - iface->sent,
-                                    .send_dropped = iface->drops.host,
-                                    .no_carrier = iface->drops.no_carrier};
-    return 0;
+    if (rc == 0)
+        link_drops_update(&iface->drops, link);
+    return rc;
 }
 
 /* Sockets of other ports may have an interface of the same index, in another namespace. */

@@ -41,17 +41,8 @@ struct iface {
     uint64_t link_bps;   /**< 0: virtual, or unknown */
     bool vlan_offloaded; /**< removes 802.1Q tags from received frames: XDP never sees them */
     uint64_t ring_drops;
-    uint64_t receive_errors; /**< value at iface_counts_begin() */
-    uint64_t sent;           /**< value at iface_counts_begin() */
-    struct link_drops drops; /**< value of the last iface_counts() */
-};
-
-struct iface_counts {
-    uint64_t receive_errors; /**< since iface_counts_begin(), as the others */
-    uint64_t sent;           /**< by all programs */
-    /** @brief In this host: attempts, because AF_PACKET sends a frame repeatedly. */
-    uint64_t send_dropped;
-    uint64_t no_carrier; /**< dropped while sending without a carrier */
+    struct rtnl_link_stats64 begun; /**< values at iface_counts_begin() */
+    struct link_drops drops;        /**< since then, at the last iface_counts() */
 };
 
 /**
@@ -78,7 +69,8 @@ void iface_wake_clear(const struct iface *iface);
 /** @brief Return whether an interface is up and has a carrier. */
 bool iface_running(const struct iface *iface);
 void iface_counts_begin(struct iface *iface);
-int iface_counts(struct iface *iface, struct iface_counts *counts);
+/** @brief Reads its state with its counts, and brings `drops` up to date. 0 or a negative errno. */
+int iface_counts(struct iface *iface, struct link_state *link);
 /**
  * @brief Find the sockets that the AF_PACKET driver has just opened on an interface in this
  * process: only they report how many frames met a full ring.

@@ -220,35 +220,30 @@ static void read_xstats(uint16_t id, struct port_hardware *counters)
     free(values);
 }
 
-/* Frames that the driver took and the kernel dropped. It counts attempts: no more were dropped than
- * did not leave. On a shared port others' frames leave, too. */
-static int64_t kernel_dropped(const struct transport_port *port, const struct iface_counts *now,
-                              uint64_t taken)
-{
-    uint64_t left = port->conf->shared ? 0 : now->sent;
-
-    return (int64_t)RTE_MIN(now->send_dropped, taken - RTE_MIN(taken, left));
-}
-
 /* AF_PACKET's driver counts no loss at all, AF_XDP's only its own: the kernel is asked. */
 static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
 {
-    struct iface_counts now;
+    struct iface *iface = &port->iface;
+    uint64_t taken = (uint64_t)counters->sent_frames, left = 0;
+    struct link_state link;
     int64_t dropped;
-    bool packet = strcmp(port->driver, "net_af_packet") == 0;
 
-    if (packet)
-        counters->dropped_receive = iface_ring_drops(&port->iface);
+    if (strcmp(port->driver, "net_af_packet") == 0)
+        counters->dropped_receive = iface_ring_drops(iface);
     counters->errors = -1;
-    if (iface_counts(&port->iface, &now) != 0) {
+    if (iface_counts(iface, &link) != 0) {
         counters->dropped_send = -1;
         return;
     }
-    counters->errors = (int64_t)now.receive_errors;
-    dropped = kernel_dropped(port, &now, (uint64_t)counters->sent_frames);
+    counters->errors = (int64_t)(link.stats.rx_errors - iface->begun.rx_errors);
+    counters->no_carrier = (int64_t)iface->drops.no_carrier;
+    /* It counts attempts: no more were dropped than did not leave. On a shared port others' frames
+     * leave, too. */
+    if (!port->conf->shared)
+        left = link.stats.tx_packets - iface->begun.tx_packets;
+    dropped = (int64_t)RTE_MIN(iface->drops.host, taken - RTE_MIN(taken, left));
     counters->dropped_send += dropped;
     counters->sent_frames -= dropped;
-    counters->no_carrier = (int64_t)now.no_carrier;
 }
 
 static int64_t forward_dropped(const struct transport_port *port)

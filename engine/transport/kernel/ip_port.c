@@ -23,21 +23,6 @@ static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- addresses --- */
 
-const char *ip_address_text(const struct sockaddr_storage *address, char text[IP_ADDRESS_TEXT])
-{
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-    char host[INET6_ADDRSTRLEN] = "?";
-    bool is_v6 = address->ss_family == AF_INET6;
-
-    inet_ntop(address->ss_family,
-              is_v6 ? (const void *)&v6->sin6_addr : (const void *)&v4->sin_addr, host,
-              sizeof host);
-    snprintf(text, IP_ADDRESS_TEXT, "%s port %u", host,
-             ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
-    return text;
-}
-
 void ip_port_address(const struct ip_port *port, struct blob *blob)
 {
     struct reach reach = {.line_bps = port->conf->line_rate_bps > 0 ? port->conf->line_rate_bps
@@ -68,8 +53,7 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
                           struct sockaddr_storage *address, uint64_t *line_bps, struct err *err)
 {
     const char *name = port->conf->name;
-    char text[IP_ADDRESS_TEXT];
-    const void *bytes;
+    char text[ADDRESS_TEXT_MAX];
 
     if (!ip_port_partner(port, blob, address))
         return err_set(err, -EINVAL, "%s: rank %u gave no %s address", name, rank, port->transport);
@@ -78,31 +62,17 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
         return err_set(err, -EAFNOSUPPORT,
                        "%s: rank %u is at %s, another address family than this port's; give both "
                        "ports addresses of one family",
-                       name, rank, ip_address_text(address, text));
-    bytes = address->ss_family == AF_INET6
-                ? (const void *)&((const struct sockaddr_in6 *)address)->sin6_addr
-                : (const void *)&((const struct sockaddr_in *)address)->sin_addr;
-    if (!port->loopback && route_is_local(port->netlink, address->ss_family, bytes, 0))
+                       name, rank, address_text(address, text));
+    if (!port->loopback &&
+        route_is_local(port->netlink, address->ss_family, address_bytes(address), 0))
         return err_set(err, -EINVAL,
                        "%s: %s (rank %u) is on this same host, so the bytes would never leave it; "
                        "put each port into a network namespace of its own (netns)",
-                       name, ip_address_text(address, text), rank);
+                       name, address_text(address, text), rank);
     return 0;
 }
 
 /* --- the port's own address --- */
-
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr *b)
-{
-    if (a->ss_family != b->sa_family)
-        return false;
-    if (a->ss_family == AF_INET)
-        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-               ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
-    return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-                  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
-                  sizeof(struct in6_addr)) == 0;
-}
 
 /* How willingly an address is taken when none is named; 0: never. */
 static int rank_of(const struct sockaddr *address)
@@ -135,7 +105,7 @@ static int find_address(struct ip_port *port, const struct ifaddrs *all, struct 
                        conf->tcp_address);
     for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next)
         if (a->ifa_addr != NULL && (conf->iface == NULL || strcmp(conf->iface, a->ifa_name) == 0) &&
-            (conf->tcp_address == NULL || same_address(address, a->ifa_addr)) &&
+            (conf->tcp_address == NULL || address_same(address, a->ifa_addr)) &&
             rank_of(a->ifa_addr) > (best != NULL ? rank_of(best->ifa_addr) : 0))
             best = a;
     if (best != NULL) {
@@ -205,11 +175,9 @@ static void find_facts(struct ip_port *port)
                        : -1;
     find_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
     if (port->address.ss_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)&port->address)->sin_addr, facts->ipv4,
-                  sizeof facts->ipv4);
+        inet_ntop(AF_INET, address_bytes(&port->address), facts->ipv4, sizeof facts->ipv4);
     else if (port->address.ss_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&port->address)->sin6_addr, facts->ipv6,
-                  sizeof facts->ipv6);
+        inet_ntop(AF_INET6, address_bytes(&port->address), facts->ipv6, sizeof facts->ipv6);
 }
 
 static void read_counters(struct ip_port *port, const struct link_state *link,
@@ -275,7 +243,7 @@ static int open_socket(struct ip_port *port, int type, struct err *err)
 {
     struct sockaddr *address = (struct sockaddr *)&port->address;
     socklen_t size = sizeof port->address;
-    char text[IP_ADDRESS_TEXT];
+    char text[ADDRESS_TEXT_MAX];
     int one = 1;
 
     port->socket = socket(type == SOCK_RAW ? AF_PACKET : port->address.ss_family,
@@ -296,7 +264,7 @@ static int open_socket(struct ip_port *port, int type, struct err *err)
         setsockopt(port->socket, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
     if (bind(port->socket, address, size) || getsockname(port->socket, address, &size))
         return err_set(err, -errno, "%s: can't receive at %s: %s", port->conf->name,
-                       ip_address_text(&port->address, text), strerror(errno));
+                       address_text(&port->address, text), strerror(errno));
     ip_port_address(port, &port->facts.address);
     return 0;
 }

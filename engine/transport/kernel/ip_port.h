@@ -9,6 +9,7 @@
 #ifndef ENGINE_KERNEL_IP_PORT_H
 #define ENGINE_KERNEL_IP_PORT_H
 
+#include "address.h"
 #include "err.h"
 #include "netlink.h"
 #include "transport.h"
@@ -72,9 +73,5 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
  * @param err Takes the sentence of a failure; unchanged on success.
  */
 int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t bytes, struct err *err);
-
-/** @brief Write a socket address as text: "10.0.0.2 port 4001". */
-#define IP_ADDRESS_TEXT 64
-const char *ip_address_text(const struct sockaddr_storage *address, char text[IP_ADDRESS_TEXT]);
 
 #endif

@@ -24,13 +24,9 @@
 
 /* Connections whose claim has not come. */
 #define HALF_OPEN_MOST 4096u
-#define HALF_OPEN_LEAST 64u
 #define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
-/* As long as a partner waits for the connection itself. */
-#define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
-/* A partner on a busy host may take so long to make its claim: it stays however many others come.
- * A connection that is silent for longer counts as rejected, and makes room where others wait. */
-#define SILENT_NS NS_PER_S
+/* A connection without a claim is rejected after so long; a partner on a busy host calls again. */
+#define CLAIM_TIMEOUT_NS NS_PER_S
 /* After so many rejections in a turn the listener rests until the next one; as many again may have
  * been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
@@ -43,11 +39,9 @@
 #define UNSENT_LEAST 65536.0
 #define UNSENT_MOST (4.0 * 1024 * 1024)
 #define UNSENT_UNKNOWN_LINE (1024.0 * 1024)
-#define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
-#define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
-#define READY_TIMEOUT_NS (30 * NS_PER_S)   /* the partner itself, which may be a phase behind */
-/* A partner closes a connection whose claim is late while others crowd its listener: it is called
- * again so often, first after so little, then each time after twice as long: 2.5 s in all. */
+#define SUSPECT_NS (1 * NS_PER_S) /* before that, no partner is worth a system call to be named */
+/* A partner closes a connection whose claim is late: it is called again so often, first after so
+ * little, then each time after twice as long: 2.5 s in total. */
 #define RECALLS_MOST 7
 #define RECALL_FIRST_NS (20 * NS_PER_MS)
 #define STATE_SYN_SENT 2 /* TCP_SYN_SENT of the C library's netinet/tcp.h */
@@ -106,9 +100,12 @@ static void drop(struct transport_port *port, struct tcp_arrival *arrival)
 
 static void reject(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
 {
-    port->rejected++;
-    port->rejected_from = arrival->from;
-    port->rejected_why = why;
+    struct port_facts *facts = &port->ip.facts;
+    char text[ADDRESS_TEXT_MAX];
+
+    facts->rejected++;
+    snprintf(facts->last_rejected, sizeof facts->last_rejected, "%s: %s",
+             address_text(&arrival->from, text), why);
     drop(port, arrival);
 }
 
@@ -125,7 +122,7 @@ static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival,
     }
     rc = read_handshake(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
     if (rc < 0 || (rc > 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)) {
-        reject(port, arrival, "it ended before it said who it is");
+        reject(port, arrival, "it ended before its claim");
     } else if (rc > 0 && !tcp_is_proven(&arrival->shake, TCP_CONNECTOR, port->key)) {
         reject(port, arrival, "it does not hold this run's key");
     } else if (rc > 0) {
@@ -155,22 +152,19 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
         drop(port, arrival);
 }
 
-/* Where as many are half open as may be, the oldest makes room once it has been silent for long
- * enough. Until then, without a descriptor left, and where enough are rejected in this turn, the
- * listener rests: those who wait in its backlog wake nobody. */
+/* Where as many are half open as may be, without a descriptor left, and where enough are rejected
+ * in this turn, the listener rests: connections that wait in its backlog wake nobody. */
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
     bool rests = false;
 
     for (unsigned i = 0; i < ACCEPTED_MOST && !rests; i++) {
-        struct tcp_arrival *oldest = TAILQ_FIRST(&port->arrivals[false]);
-        bool full = port->half_open >= port->half_open_most;
         struct sockaddr_storage from = {0};
         socklen_t size = sizeof from;
         int fd;
 
-        rests = (full && now_ns - oldest->came_ns < SILENT_NS) ||
-                port->rejected - port->turn_rejected >= TURN_REJECTED;
+        rests = port->half_open >= port->half_open_most ||
+                port->ip.facts.rejected - port->turn_rejected >= TURN_REJECTED;
         if (rests)
             break;
         fd =
@@ -178,11 +172,8 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
         if (fd < 0 && errno == EAGAIN)
             break;
         rests = fd < 0 && errno != ECONNABORTED;
-        if (fd < 0)
-            continue;
-        if (full && read_claim(port, oldest, 0)) /* it may lie there unread, on a busy host */
-            reject(port, oldest, "it kept silent while others waited");
-        greet(port, fd, &from, now_ns);
+        if (fd >= 0)
+            greet(port, fd, &from, now_ns);
     }
     if (port->listening == rests) {
         struct epoll_event event = {.events = rests ? 0u : (uint32_t)EPOLLIN, .data.ptr = NULL};
@@ -192,17 +183,28 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
     }
 }
 
-/* Accepts, reads claims, rejects who does not hold the key. */
+/* Reject the connections whose claim has not come in time: it may lie there unread on a busy host.
+ */
+static void reject_silent(struct transport_port *port, int64_t now_ns)
+{
+    struct tcp_arrival *oldest;
+
+    while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
+           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
+        if (read_claim(port, oldest, 0))
+            reject(port, oldest, "it kept silent");
+}
+
+/* Accept connections, read claims, reject what does not hold the key. */
 static void accept_all(struct transport_port *port, int64_t now_ns)
 {
     struct epoll_event events[EVENTS];
     int count = epoll_wait(port->epoll, events, EVENTS, 0);
-    struct tcp_arrival *oldest;
     bool knocking = !port->listening;
 
     if (now_ns - port->turn_ns >= TURN_NS) {
         port->turn_ns = now_ns;
-        port->turn_rejected = port->rejected;
+        port->turn_rejected = port->ip.facts.rejected;
     }
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
@@ -210,10 +212,7 @@ static void accept_all(struct transport_port *port, int64_t now_ns)
         else if (events[i].data.ptr != port) /* a connection out: its lane reads it */
             read_claim(port, events[i].data.ptr, events[i].events);
     }
-    while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
-           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
-        if (read_claim(port, oldest, 0))
-            reject(port, oldest, "it did not say who it is in time");
+    reject_silent(port, now_ns);
     if (knocking)
         accept_some(port, now_ns);
 }
@@ -250,7 +249,7 @@ uint32_t tcp_unsent_most(const struct lane_request *request)
     return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
 }
 
-/* Sets all that the phase asks of a socket that sends. 0 or a refusal. */
+/* Sets all that the phase asks of a socket. 0 or a refusal. */
 static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
     const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
@@ -325,8 +324,8 @@ struct tcp_names tcp_end_names(const struct message_end *end)
     struct sockaddr_storage partner;
 
     (void)ip_port_partner(ip, &flow->partner, &partner);
-    ip_address_text(&ip->address, names.here);
-    ip_address_text(&partner, names.there);
+    address_text(&ip->address, names.here);
+    address_text(&partner, names.there);
     return names;
 }
 
@@ -367,21 +366,7 @@ static int call(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
     return 0;
 }
 
-/* Calls those of `count` partners, from that of the end `first` on, that do not call themselves. */
-static int call_all(struct tcp_lane *lane, unsigned first, unsigned count, struct err *err)
-{
-    int home, rc = netns_enter(lane->port->ip.conf->netns, &home, err);
-
-    if (rc < 0)
-        return rc;
-    for (unsigned i = first; rc == 0 && i < first + count; i++)
-        if (!tcp_lane_end(lane, i)->is_passive)
-            rc = call(lane, tcp_lane_end(lane, i), err);
-    netns_leave(home);
-    return rc;
-}
-
-int tcp_lane_call(struct tcp_lane *lane, struct err *err)
+int tcp_lane_check(struct tcp_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->base.lane.request;
     struct sockaddr_storage partner;
@@ -395,10 +380,9 @@ int tcp_lane_call(struct tcp_lane *lane, struct err *err)
         return rc;
     /* Also a lane that only receives, so that every rank refuses the same phase. */
     fd = make_socket(lane, err);
-    if (fd < 0)
-        return fd;
-    close(fd);
-    return call_all(lane, 0, lane->base.out_count, err);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
 }
 
 static unsigned number_of(const struct tcp_lane *lane, const struct tcp_end *end)
@@ -503,7 +487,7 @@ static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, s
     if (out->fd < 0 && now_ns < out->recall_ns)
         return 0;
     if (out->fd < 0)
-        rc = call_all(lane, number_of(lane, out), 1, err);
+        rc = call(lane, out, err);
     if (rc == 0)
         rc = shake_hands(lane, out, err);
     if (rc == -ECONNABORTED && out->recalls < RECALLS_MOST) {
@@ -549,16 +533,12 @@ static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *p
 static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival *arrival,
                   struct err *err)
 {
-    const struct tcp_options *options = tcp_options(lane->base.lane.request.phase);
     int rc;
 
     epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
     in->fd = arrival->fd;
     arrival->fd = -1;
-    if (tcp_other_way(in) == NULL)
-        rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF, options->receive_buffer, err);
-    else
-        rc = set_options(lane, in->fd, err);
+    rc = set_options(lane, in->fd, err);
     if (rc < 0)
         return rc;
     tcp_prove(&arrival->shake, TCP_ACCEPTOR, lane->port->key);
@@ -574,7 +554,7 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
 static int adopt_all(struct tcp_lane *lane, struct err *err)
 {
     struct tcp_arrival *arrival;
-    char text[IP_ADDRESS_TEXT];
+    char text[ADDRESS_TEXT_MAX];
     int rc = 0;
 
     while (rc == 0 && (arrival = find_arrival(lane)) != NULL) {
@@ -585,7 +565,7 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
             rc = answer(lane, in, arrival, err);
         else
             log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
-                        lane->base.label, ip_address_text(&arrival->from, text), ntohl(place->src),
+                        lane->base.label, address_text(&arrival->from, text), ntohl(place->src),
                         ntohl(place->dst));
         drop(lane->port, arrival);
     }
@@ -602,71 +582,59 @@ void tcp_lane_hang_up(struct tcp_lane *lane)
 
 /* --- a lane connects --- */
 
-/* How long a partner's kernel may take, and the partner itself. A check gives up all at once, a
- * little later than it is asked to: its partners begin to wait when they are ready themselves. */
-static int64_t limit_of(const struct tcp_lane *lane, bool unanswered)
-{
-    int64_t asked_ns = lane->base.lane.request.phase->probe_timeout_ns;
-
-    if (!message_lane_checks(&lane->base))
-        return unanswered ? CONNECT_TIMEOUT_NS : READY_TIMEOUT_NS;
-    if (asked_ns <= 0 || asked_ns > CONNECT_TIMEOUT_NS)
-        asked_ns = CONNECT_TIMEOUT_NS;
-    return asked_ns + asked_ns / 4;
-}
-
-/* A connection is awaited: names the partner if none is named yet, or its time is up. 0: a check
- * gives it up. */
-static int await_end(struct tcp_lane *lane, struct tcp_end *end, int64_t waited_ns, struct err *err)
-{
-    struct tcp_info info;
-    /* Not even the partner's kernel answers. */
-    bool unanswered = end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
-                      info.tcpi_state == STATE_SYN_SENT;
-    bool late = waited_ns >= limit_of(lane, unanswered);
-    int rc;
-
-    if (late)
-        err->text[0] = '\0'; /* it may name one who has longer */
-    rc = refuse(end, late ? -ETIMEDOUT : -EAGAIN,
-                unanswered ? "timed out; nothing answers there"
-                           : "it is connected, but the partner is not ready for this phase",
-                err);
-    return late && message_lane_checks(&lane->base) ? lose(end, err) : rc;
-}
-
 /* The end has no connection yet, whether this rank calls for it or the partner. */
 static bool is_awaited(const struct tcp_end *end)
 {
     return !end->connected && !end->base.ended && !end->is_passive;
 }
 
+/* Not even the partner's kernel answers a call. */
+static bool is_unanswered(const struct tcp_end *end)
+{
+    struct tcp_info info;
+
+    return end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
+           info.tcpi_state == STATE_SYN_SENT;
+}
+
 int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
     const unsigned count = message_lane_ends(&lane->base);
-    int64_t waited_ns;
+    int64_t limit_ns = base->request.phase->probe_timeout_ns, waited_ns;
     char name[16] = "";
     socklen_t size = sizeof name;
-    bool suspects, waits = false;
-    int rc;
+    bool late, waits = false;
+    int home, rc = netns_enter(lane->port->ip.conf->netns, &home, err);
 
+    if (rc < 0)
+        return rc;
     if (lane->connect_since_ns == 0)
         lane->connect_since_ns = now_ns;
     waited_ns = now_ns - lane->connect_since_ns;
-    suspects = waited_ns >= SUSPECT_NS || waited_ns >= limit_of(lane, true);
+    /* A check gives up all at once, a little later than it is asked to: its partners begin to wait
+     * when they are ready themselves. */
+    late = message_lane_checks(&lane->base) && limit_ns > 0 && waited_ns >= limit_ns / 4 * 5;
     accept_all(lane->port, now_ns);
     rc = adopt_all(lane, err);
     for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++)
         if (is_awaited(tcp_lane_end(lane, i)))
             rc = advance(lane, tcp_lane_end(lane, i), now_ns, err);
+    netns_leave(home);
     for (unsigned i = 0; rc == 0 && i < count; i++) {
         struct tcp_end *end = tcp_lane_end(lane, i);
 
-        if (is_awaited(end))
-            rc = suspects ? await_end(lane, end, waited_ns, err) : -EAGAIN;
-        waits = waits || rc == -EAGAIN;
-        rc = rc == -EAGAIN ? 0 : rc;
+        if (!is_awaited(end))
+            continue;
+        if (late || waited_ns >= SUSPECT_NS) /* the sentence names one partner */
+            refuse(end, -EAGAIN,
+                   is_unanswered(end)
+                       ? "timed out; nothing answers there"
+                       : "it is connected, but the partner is not ready for this phase",
+                   err);
+        if (late)
+            lose(end, err);
+        waits |= !late;
     }
     if (rc < 0 || waits)
         return rc < 0 ? rc : -EAGAIN;
@@ -683,10 +651,9 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
  * Returns how many of them connections without a claim may have: a quarter. */
 static unsigned raise_descriptor_limit(void)
 {
-    struct rlimit limit;
+    struct rlimit limit = {0};
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max / 4 < HALF_OPEN_LEAST)
-        return HALF_OPEN_LEAST;
+    getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     return limit.rlim_max / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_max / 4 : HALF_OPEN_MOST;
@@ -696,8 +663,9 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    socklen_t size = sizeof((struct port_facts *)NULL)->congestion;
     struct transport_port *made;
-    char text[IP_ADDRESS_TEXT];
+    char text[ADDRESS_TEXT_MAX];
     int rc;
 
     (void)run;
@@ -717,12 +685,16 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                     listen(made->ip.socket, BACKLOG) != 0 ||
                     epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->ip.socket, &event) != 0))
         rc = err_set(err, -errno, "%s: can't listen on %s: %s", conf->name,
-                     ip_address_text(&made->ip.address, text), strerror(errno));
-    if (rc < 0)
+                     address_text(&made->ip.address, text), strerror(errno));
+    if (rc < 0) {
         tcp_port_close(made);
-    else
-        *port = made;
-    return rc;
+        return rc;
+    }
+    made->ip.facts.connect_fd = made->epoll;
+    /* The namespace's, which /proc/sys would not show from outside of it. */
+    getsockopt(made->ip.socket, IPPROTO_TCP, TCP_CONGESTION, made->ip.facts.congestion, &size);
+    *port = made;
+    return 0;
 }
 
 void tcp_port_close(struct transport_port *port)
@@ -737,30 +709,8 @@ void tcp_port_close(struct transport_port *port)
     free(port);
 }
 
-/* Silent connections count as rejected before they are. */
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
-    const struct sockaddr_storage *from = &port->rejected_from;
-    const char *why = port->rejected_why;
-    int64_t silent_ns = clock_now() - SILENT_NS;
-    const struct tcp_arrival *arrival;
-    socklen_t size = sizeof facts->congestion;
-    char text[IP_ADDRESS_TEXT];
-
+    reject_silent(port, clock_now());
     ip_port_facts(&port->ip, facts, counters);
-    facts->connect_fd = port->epoll;
-    /* The namespace's, which /proc/sys would not show from outside of it. */
-    getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
-    facts->rejected = port->rejected;
-    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
-    {
-        if (arrival->came_ns > silent_ns)
-            break;
-        facts->rejected++;
-        from = &arrival->from;
-        why = "it keeps silent";
-    }
-    if (facts->rejected > 0)
-        snprintf(facts->last_rejected, sizeof facts->last_rejected, "%s: %s",
-                 ip_address_text(from, text), why);
 }

@@ -657,7 +657,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     if (rc == 0 && (rc = make_rest(lane)) < 0)
         err_set(err, rc, "%s: can't make a lane: %s", plan.label, strerror(-rc));
     if (rc == 0)
-        rc = tcp_lane_call(lane, err);
+        rc = tcp_lane_check(lane, err);
     if (rc == 0)
         *made = &lane->base.lane;
     else

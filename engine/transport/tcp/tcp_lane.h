@@ -73,11 +73,8 @@ struct transport_port {
     bool listening;                  /**< the listener wakes threads that wait for `epoll` */
     struct tcp_arrivals arrivals[2]; /**< half open; proven */
     unsigned half_open;
-    unsigned half_open_most;               /**< further connections wait in the kernel's backlog */
-    uint64_t rejected;                     /**< connections without a proof of the key */
-    struct sockaddr_storage rejected_from; /**< address of the last rejected connection */
-    const char *rejected_why;
-    int64_t turn_ns; /**< begin of the present turn; turn_rejected is the count before it */
+    unsigned half_open_most; /**< further connections wait in the kernel's backlog */
+    int64_t turn_ns;         /**< begin of the present turn; turn_rejected is the count before it */
     uint64_t turn_rejected;
 };
 
@@ -87,11 +84,8 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool 
 void tcp_port_close(struct transport_port *port);
 
 struct tcp_lane;
-/**
- * @brief Check the partners and the options, then connect to those partners that do not connect
- * themselves.
- */
-int tcp_lane_call(struct tcp_lane *lane, struct err *err);
+/** @brief Check the partners and the options. */
+int tcp_lane_check(struct tcp_lane *lane, struct err *err);
 /** @brief Connect a lane, as the table's `connect`. */
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
 /** @brief Close all connections that arrived for the lane and were not taken. */
@@ -101,7 +95,7 @@ uint32_t tcp_unsent_most(const struct lane_request *request);
 
 /** @brief Addresses of both ends of a flow's connection as text. */
 struct tcp_names {
-    char here[IP_ADDRESS_TEXT], there[IP_ADDRESS_TEXT];
+    char here[ADDRESS_TEXT_MAX], there[ADDRESS_TEXT_MAX];
     uint32_t rank; /**< rank of the other end */
 };
 struct tcp_names tcp_end_names(const struct message_end *end);

@@ -162,20 +162,6 @@ static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t co
     (void)count;
 }
 
-static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-    const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
-    const struct sockaddr_in *b4 = (const struct sockaddr_in *)b;
-    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
-    const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
-
-    if (a->ss_family != b->ss_family || a4->sin_port != b4->sin_port) /* at one place in both */
-        return false;
-    return a->ss_family == AF_INET
-               ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
-               : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
-}
-
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame)
 {
@@ -183,8 +169,14 @@ static bool is_forged(const struct frame_lane *lane, uint16_t rank,
     uint32_t source = lane->receiver.flow_of[rank];
     uint32_t destination = prober->count > 0 ? prober->flow_of[rank] : 0;
     uint32_t place = source > 0 ? lane->lane.request.send_count + source : destination;
+    const struct sockaddr_storage *from = frame->from, *name;
 
-    return place > 0 && !same_socket(&socket_partner(lane, place - 1)->name, frame->from);
+    if (place == 0)
+        return false;
+    name = &socket_partner(lane, place - 1)->name;
+    /* Ports are at one place in both families. */
+    return !address_same(name, from) || ((const struct sockaddr_in *)name)->sin_port !=
+                                            ((const struct sockaddr_in *)from)->sin_port;
 }
 
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
