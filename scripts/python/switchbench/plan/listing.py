@@ -74,13 +74,9 @@ def listing(
             ranks, seed = len(part.ranks), first.seed
             for phase in plan_phases(ranks, first.pattern, seed, list(chosen)):
                 row = {"phase": phase.number, "name": phase.name, "networks": []}
-                entry: dict[str, object] = {"network": part.network}
-                entry |= (
-                    _worded(phase, part, hops, everything)
-                    if in_words
-                    else _named(phase, part, hops)
-                )
-                rows.setdefault(phase.number, row)["networks"].append(entry)
+                entry = _flows(phase, part, hops, everything, in_words)
+                networks = rows.setdefault(phase.number, row)["networks"]
+                networks.append({"network": part.network, **entry})
         return {
             "plan": number,
             "networks": [part.network for part in first.parts],
@@ -284,49 +280,34 @@ def unique(values: Iterable[T]) -> list[T]:
     return found
 
 
-def _idle(phase: Phase, part: Part) -> list[str]:
-    """Return the names of ranks without a flow in a phase."""
-    busy = np.bincount(phase.flows.ravel(), minlength=len(part.ranks))
-    return [part.ranks[rank].name for rank in np.flatnonzero(busy == 0)]
+def _flows(
+    phase: Phase, part: Part, hops: Between | None, everything: bool, in_words: bool
+) -> dict[str, object]:
+    """Return the flows of a phase by names, with its idle ranks and the flows' hops.
 
-
-def _named(phase: Phase, part: Part, hops: Between | None) -> dict[str, object]:
-    names = [port.name for port in part.ranks]
-    hosts = [port.host for port in part.ranks]
-    pairs = phase.flows.tolist()
-    named: dict[str, object] = {
-        "flows": [
-            [names[src], names[dst], "forward" if forwards else "generate"]
-            for (src, dst), forwards in zip(pairs, phase.forwards.tolist(), strict=True)
-        ],
-        "idle": _idle(phase, part),
-    }
-    if hops is not None:
-        named["hops"] = [hops(hosts[src], hosts[dst]) for src, dst in pairs]
-    return named
-
-
-def _worded(phase: Phase, part: Part, hops: Between | None, everything: bool) -> dict[str, object]:
-    """Return flows by names: `a⇄b` in both directions, `a→b`, `a⇒b` where a forwards.
-
-    Hops and idle ranks follow. A flow contains no spaces, so that lines break between flows.
+    In words, `a⇄b` is a flow in both directions, `a→b` one of them, and a forwards in `a⇒b`. A flow
+    contains no spaces, so that lines break between flows.
     """
+    names, hosts = zip(*((port.name, port.host) for port in part.ranks), strict=True)
+    busy = np.bincount(phase.flows.ravel(), minlength=len(names))
+    idle = [names[rank] for rank in np.flatnonzero(busy == 0)]
+    if not in_words:
+        pairs = phase.flows.tolist()
+        roles = ["forward" if forwards else "generate" for forwards in phase.forwards.tolist()]
+        flows = [[names[a], names[b], role] for (a, b), role in zip(pairs, roles, strict=True)]
+        far = {"hops": [hops(hosts[a], hosts[b]) for a, b in pairs]} if hops is not None else {}
+        return {"flows": flows, "idle": idle, **far}
     sources, destinations = phase.flows.T
-    count = len(part.ranks)
+    count = len(names)
     meets = np.isin(destinations * count + sources, sources * count + destinations)
     kept = np.flatnonzero((sources < destinations) | ~meets)
-    shown = kept if everything else kept[:FLOWS_SHOWN]
-
-    def text(flow: int) -> str:
-        src, dst = phase.flows[flow].tolist()
+    words = []
+    for flow in kept if everything else kept[:FLOWS_SHOWN]:
+        a, b = phase.flows[flow].tolist()
         arrow = "⇄" if meets[flow] else "⇒" if phase.forwards[flow] else "→"
-        source, destination = part.ranks[src], part.ranks[dst]
-        far = f"({hops(source.host, destination.host)})" if hops is not None else ""
-        return f"{source.name}{arrow}{destination.name}{far}"
-
-    words = ", ".join(map(text, shown.tolist()))
-    if len(shown) < len(kept):
-        words += f" … {len(kept) - len(shown)} more"
-    if idle := _idle(phase, part):
-        words += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
-    return {"flows": words}
+        distance = f"({hops(hosts[a], hosts[b])})" if hops is not None else ""
+        words.append(f"{names[a]}{arrow}{names[b]}{distance}")
+    more = f" … {len(kept) - len(words)} more" if len(words) < len(kept) else ""
+    if idle:
+        more += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"
+    return {"flows": ", ".join(words) + more}
