@@ -33,31 +33,24 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
     The further ports are in the same groups. Raise ConfigurationError where the site has a network
     of the new name.
     """
-    asked = set(networks)
-    more = {
-        _name(network): tuple(map(_beside, site.networks[network])) for network in sorted(asked)
-    }
+    asked = sorted(set(networks))
+    further = {port.name: _beside(port) for name in asked for port in site.networks[name]}
+    more = {_name(name): tuple(further[one.name] for one in site.networks[name]) for name in asked}
     taken = next((name for name in more if name in site.networks), None)
     if taken is not None:
         raise ConfigurationError(
             f"suite: incast needs the name {taken} for a network of its own: rename the site's"
         )
-    further = {
-        port.name: _beside(port).name for network in asked for port in site.networks[network]
-    }
+    processes = (
+        (process, tuple(further[port.name] for port in process.ports if port.name in further))
+        for process in site.processes
+    )
     return replace(
         site,
-        processes=tuple(
-            replace(
-                process,
-                ports=process.ports
-                + tuple(_beside(port) for port in process.ports if port.network in asked),
-            )
-            for process in site.processes
-        ),
+        processes=tuple(replace(one, ports=one.ports + ports) for one, ports in processes),
         networks=site.networks | more,
         groups={
-            group: names + tuple(further[name] for name in names if name in further)
+            group: names + tuple(further[name].name for name in names if name in further)
             for group, names in site.groups.items()
         },
     )
