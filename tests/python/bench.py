@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recorded import told_in, validate_summary
-from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import gather
 from switchbench.base.errors import RunError
 from switchbench.base.model import Process, Run, Trial
 from switchbench.plan.chosen import estimates_s, searches_of

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from recorded import write_tables
-from switchbench.analysis.remake import remade
+from switchbench.analysis.summary import remade
 from switchbench.records.directory import read_plan
-from switchbench.records.record_forms import Record, parse
+from switchbench.records.schema import Record, parse
 from switchbench.records.store import finish
 
 RECORDS = "records.ndjson.xz"

@@ -15,15 +15,13 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from runs import records_in
-from switchbench.analysis.remake import gather
 from switchbench.analysis.sealing import fix_clauses, write_record
-from switchbench.analysis.summary import Summary
+from switchbench.analysis.summary import Summary, gather
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.collector import Collector, is_event
 from switchbench.records.directory import RunDirectory, write_plan
-from switchbench.records.record_forms import Record
 from switchbench.records.rows import PhaseRows
-from switchbench.records.schema import arrow_schema
+from switchbench.records.schema import Record, arrow_schema
 from switchbench.records.store import TableFile, TableWriter, finish, parquet_file, stream_files
 from switchbench.records.summary_form import summary_schema
 from synthetic import (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import gather
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
 from switchbench.records.collector import PhaseData
 from switchbench.records.directory import RunDirectory, write_plan

@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 
 import configs
 from configs import LAB, LAB_EXAMPLE, PAGE, PROJECT, needs_engine, read_text, write_files
-from switchbench.analysis.clocks import ClockTable
+from switchbench.analysis.phases import ClockTable
 from switchbench.base import quantities
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
 from switchbench.base.model import ONE_WAY, ClockChoice, Load, Site

@@ -28,7 +28,7 @@ from nacl.public import PrivateKey, SealedBox
 
 from bench import Bench, BrokenPlace, FakeLauncher, FarLauncher, suite_run, summary_of
 from recorded import replace_rows, rows_in, told_in, write_tables
-from switchbench.analysis.remake import gather, remade
+from switchbench.analysis.summary import gather, remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Repeats, Run
 from switchbench.plan.chosen import trials_again

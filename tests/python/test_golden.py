@@ -33,7 +33,7 @@ from conftest import Command
 from recorded import replace_rows, rows_in, write_tables
 from switchbench.analysis import sealing
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.remake import remade
+from switchbench.analysis.summary import remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.cli.main import main
 from switchbench.records import results

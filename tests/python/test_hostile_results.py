@@ -30,15 +30,21 @@ from conftest import Command
 from recorded import Feed, results, rows_in, write_tables
 from switchbench.analysis import sealing
 from switchbench.analysis.data import Columns
-from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import gather
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.predict.predictor import measured_bps
 from switchbench.records.collector import Expected
 from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary, write_plan
-from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
-from switchbench.records.schema import BY_PHASE, TABLES, arrow_schema
+from switchbench.records.schema import (
+    BY_PHASE,
+    LONGEST_LINE,
+    TABLES,
+    DamagedRecord,
+    arrow_schema,
+    parse,
+)
 from switchbench.records.store import parquet_file
 from synthetic import about, make_run, make_site, make_trial, pair_records
 

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from recorded import Feed, fed, write_tables
 from switchbench.analysis.data import Columns, PlanKey, plan_key, tidy
 from switchbench.analysis.measures import UNSETTLED
-from switchbench.analysis.remake import gather
+from switchbench.analysis.summary import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.predict.predictor import measured_bps
-from switchbench.records.record_forms import parse
+from switchbench.records.schema import parse
 from switchbench.records.store import Tables, cut_streams, finish
 from switchbench.run.live.state import PhaseLoss, phase_loss
 from synthetic import (

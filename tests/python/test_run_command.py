@@ -15,9 +15,8 @@ import yaml
 from bench import FAKE, FakeLauncher
 from conftest import Command, Said
 from recorded import rows_in, validate_summary
-from switchbench.analysis import remake
 from switchbench.analysis.data import Measured
-from switchbench.analysis.summary import NOT_ENDED
+from switchbench.analysis.summary import KILLED, NOT_ENDED
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.base.programs import configurations, find_engine
@@ -175,15 +174,15 @@ def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     assert NOT_ENDED in " ".join(shown.split())
     errors = Measured.load(out).summary["errors"]
     assert NOT_ENDED in errors
-    assert remake.KILLED not in errors
+    assert KILLED not in errors
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
     shown = stage.cli.prints("table", out, "--again", status=3)
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
-    assert result["errors"] == [remake.KILLED, *store.cut_streams(out)]
+    assert result["errors"] == [KILLED, *store.cut_streams(out)]
     assert [path.name for path in out.glob("*.cut")] == ["flows.9.arrows.cut"]
-    assert remake.KILLED in shown
+    assert KILLED in shown
 
 
 def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:

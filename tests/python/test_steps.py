@@ -20,17 +20,17 @@ from rich.console import Console
 from configs import LAB, compile_text, needs_engine
 from recorded import fed, rows_in, write_tables
 from switchbench.analysis import series
-from switchbench.analysis.remake import gather
 from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
+from switchbench.analysis.summary import gather
 from switchbench.analysis.tester import above_line
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.plan import compile
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
-from switchbench.records.record_forms import DamagedRecord
 from switchbench.records.rows import Histogram, NameIndex, PhaseKey
+from switchbench.records.schema import DamagedRecord
 from switchbench.records.store import TableWriter
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
@@ -553,7 +553,7 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
                        size_unit="message")  # fmt: skip
     output = io.StringIO()
     found = {"curves": [], "crossovers": [], "scatter": []} | {
-        "concurrent_computation": series.computing([trial], {(0, 0): records})
+        "concurrent_computation": series.computing({(0, 0): trial}, {(0, 0): records})
     }
     show_messages(found, Console(file=output, width=160))
     assert said in output.getvalue()
@@ -565,7 +565,8 @@ def test_each_repeat_computes_for_itself() -> None:
     times = {
         (0, repeat): [compute_record("node1", 12_500_000 + 7_500_000 * repeat)] for repeat in (0, 1)
     }
-    trials = [make_trial(make_site(), transport="tcp", repeat=repeat) for repeat in range(3)]
+    site = make_site()
+    trials = {(0, n): make_trial(site, transport="tcp", repeat=n) for n in range(3)}
     found = series.computing(trials, times)
     assert [(entry["repeat"], entry["max_slowdown_percent"]) for entry in found] == [
         (0, pytest.approx(20)),

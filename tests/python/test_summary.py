@@ -36,7 +36,6 @@ from rich.console import Console
 from recorded import Feed, fed, validate_summary
 from switchbench.analysis import measures
 from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP, Load, Part, Run, Schedule, Trial
-from switchbench.records.record_forms import DamagedRecord
 from switchbench.records.rows import (
     Histogram,
     Packets,
@@ -46,6 +45,7 @@ from switchbench.records.rows import (
     merged,
     phase_latency,
 )
+from switchbench.records.schema import DamagedRecord
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,

@@ -23,9 +23,8 @@ from golden import unpack
 from recorded import fed, replace_rows, results, rows_in
 from switchbench.analysis import sealing
 from switchbench.analysis.judge import Judge, exit_status
-from switchbench.analysis.remake import gather, remade
 from switchbench.analysis.sealing import junit, write_record
-from switchbench.analysis.summary import NOT_ENDED, Summary
+from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Merging of a campaign's rounds into one run, which is judged, shown and verified as any run.
+"""Joining the rounds of a campaign as one run, which is judged, shown and verified as any run.
 
 A host port that was cabled to several ports of the device becomes one port for each, named by both
 (`p11@node3:e0`). Its host and its cable remain single elements, so that location can tell a bad
@@ -20,7 +20,7 @@ from ..records.directory import SUMMARY, load_summary, read_plan, replace_json, 
 from ..records.schema import columns_of
 from ..records.store import join
 from ..records.summary_form import SummaryDocument
-from .remake import remade
+from .summary import remade
 
 pa = Later("pyarrow")
 
@@ -125,7 +125,7 @@ def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
 
 
 def _change(number: int, names: Names) -> Any:
-    """Return a function that turns rows of a round's table into rows of the merged run."""
+    """Return the function that turns rows of a round's table into rows of the whole."""
     quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
 
     def named(found: re.Match[str]) -> str:

@@ -52,11 +52,9 @@ from ..records.summary_form import (
     filled,
 )
 from . import measures as m
-from .clocks import ClockTable
 from .location.wired import group_of_port
-from .phases import before_last
-from .remake import is_begun_only, remade
-from .summary import NOT_ENDED
+from .phases import ClockTable, before_last
+from .summary import NOT_ENDED, is_begun_only, remade
 
 Ints = NDArray[np.int32]
 
@@ -72,7 +70,7 @@ _CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns"
 
 
 class PlanKey(NamedTuple):
-    """Key of a plan in one network, as in the summary's plans."""
+    """Key of a plan in one network, as in the summary's `plans`."""
 
     trial: int
     repeat: int
@@ -86,7 +84,7 @@ def plan_key(entry: Entry) -> PlanKey:
 
 @dataclass(frozen=True)
 class FlowColumns:
-    """Results of a plan's flows: arrays with one element for each flow and phase."""
+    """Results of a plan's flows, in arrays with one element for each flow and phase."""
 
     phase: Ints
     src: Ints  # index into the reader's list of ports
@@ -114,10 +112,9 @@ class Spans:
         return 8e-3 * self.payload_bytes / (self.to_ms - self.from_ms)
 
     def until_done(self) -> Spans:
-        """Return the spans of a transfer up to, and without, each flow's last span with payload.
+        """Return the spans of a transfer without each flow's last one with payload.
 
-        The last span is cut short by the end of the flow (doc/reference/measures.md, "Interval
-        results").
+        See doc/reference/measures.md, "Interval results".
         """
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         code = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
@@ -144,7 +141,7 @@ class PlanTimes:
 
     @classmethod
     def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
-        """Return the merged times of several plans."""
+        """Return the times of several plans as one."""
         return cls.summed([part.values_ns for part in parts], [part.counts for part in parts])
 
     def quantile_ns(self, share: float) -> float:
@@ -154,14 +151,15 @@ class PlanTimes:
 
 
 class Columns:
-    """Columns of a results directory's tables, to be read once and queried by plan."""
+    """Columns of the tables of a results directory, by plan."""
 
     def __init__(
         self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
     ) -> None:
-        """Set up the reader; flows refer to `ports` by index.
+        """Begin without tables.
 
-        `unsettled` has the phases of plans that were stopped, whose losses are unknown.
+        `ports`: the ends of flows are numbered by their places in this list. `unsettled`: phases
+        of plans that were stopped, whose losses are unknown.
         """
         self.damage: list[str] = []
         self.cut = False  # a stream ends in half a batch
@@ -172,7 +170,7 @@ class Columns:
         self._clocks: ClockTable | None = None  # None: no correction is needed
 
     def read(self, directory: Path) -> None:
-        """Read all tables; a table that can't be read adds a sentence to `damage`."""
+        """Read all tables; `damage` gets a sentence for each that can't be read."""
         for name in (*_WANTED, "phases"):
             try:
                 if name == "phases":
@@ -185,10 +183,7 @@ class Columns:
                 self.damage.append(str(error).removeprefix(f"{directory}/"))
 
     def flows(self, plan: PlanKey) -> FlowColumns | None:
-        """Return the results of a plan's flows at their destinations.
-
-        None if no destination reported a flow.
-        """
+        """Return the plan's flows as reported by their destinations; None where none was."""
         if plan not in self._flows:
             phase, src, dst, rows = self._of_plan("flows", plan)
             flows = PhaseFlows.of(rows)
@@ -202,7 +197,7 @@ class Columns:
         return self._flows[plan]
 
     def spans(self, plan: PlanKey) -> Spans | None:
-        """Return a plan's interval results; None without any."""
+        """Return the plan's interval results; None where there are none."""
         phase, src, dst, rows = self._of_plan("intervals", plan)
         mine = (src >= 0) & (dst >= 0)
         figures = (rows.floats(name) for name in ("from_ms", "to_ms", "payload_bytes"))
@@ -238,7 +233,7 @@ class Columns:
 
 
 def _clock_table(directory: Path) -> ClockTable | None:
-    """Return the clocks of all nodes; None if the nodes share one clock."""
+    """Return the nodes' clocks; None where all nodes share one, which needs no correction."""
     tables = Tables(directory, ("phases",), {"phases": _CLOCK})
     events = list(tables.events())
     ready = [event for event in events if event["type"] == "ready"]
@@ -259,7 +254,7 @@ def _clock_table(directory: Path) -> ClockTable | None:
 
 @dataclass
 class Measured:
-    """Results of one run, as a report needs them."""
+    """Results of one run: its summary and the columns of its tables."""
 
     directory: Path
     summary: SummaryDocument
@@ -296,7 +291,7 @@ class Measured:
 
     @cached_property
     def names(self) -> list[str]:
-        """Return the names of `ports` for people: hosts, if each has one port of one name."""
+        """Shown name of each port: its host, where all hosts have one port of the same name."""
         same = len({port.partition(":")[2] for port in self.ports}) == 1
         return [port.partition(":")[0] if same else port for port in self.ports]
 
@@ -346,7 +341,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
 
 
 def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
-    """Return the ports ordered by module, then by name in natural order: node2 before node10."""
+    """Return the ports, module by module; within one in natural order (node2 before node10)."""
     names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
     if not modules:
         return names

@@ -106,7 +106,7 @@ TrialKey = tuple[int, int]  # trial, repeat
 
 
 class ValueLocation(NamedTuple):
-    """Place of a value; None does not apply, as the phase for a sum over phases."""
+    """Place where a value was observed; None does not apply, as the phase of a sum over phases."""
 
     trial: int | None = None
     repeat: int | None = None
@@ -144,7 +144,7 @@ class JudgedValue(NamedTuple):
 
 @dataclass(slots=True)
 class _Together:
-    """Value combined over several phases; `at` is its place, if it comes from one phase."""
+    """Values of several phases reduced to one; `at` is its place, if it is of one phase."""
 
     value: float | None  # combination of the known values
     at: ValueLocation
@@ -171,7 +171,7 @@ class _Together:
 
 @dataclass
 class _Seen:
-    """State of one clause during the run."""
+    """Values observed so far for one clause."""
 
     clause: Clause
     wanted: set[TrialKey]  # trials to which the clause applies
@@ -190,11 +190,11 @@ class _Seen:
 
     @property
     def is_of_plans(self) -> bool:
-        """Return whether the clause is judged by the summary's plans instead of phases."""
+        """Return whether the clause is judged by the summary's entries of plans."""
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
-        """Judge a phase to which the clause applies."""
+        """Add a phase that the clause's `where` selects."""
         self.trials.add((result.key.trial, result.key.repeat))
         if self.clause.measure.when_limited != VALID:
             for limit in result.entry["tester_limited"]:
@@ -210,7 +210,7 @@ class _Seen:
                 group.add(sample, self.clause.measure.over_phases)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Judge a plan to which the clause applies, by the phases that the tester did not limit."""
+        """Add a plan that the clause's `where` selects, with the entries of its phases."""
         measure = self.clause.measure
         here = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
         value = at(plan, measure.plan)
@@ -259,7 +259,7 @@ class _Seen:
         )
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """Yield the values of a phase; in a tester-limited phase only certain ones."""
+        """Yield the values of a phase; of a tester-limited one only certain values, if any."""
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
@@ -329,7 +329,7 @@ class _Seen:
 
 
 class Judge:
-    """Judge of a run's clauses; a clause that can never be judged is refused before traffic."""
+    """Clauses of a run; a clause that can never be judged is invalid before any traffic."""
 
     def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
         """Parse the clauses and select the trials of each."""
@@ -361,7 +361,7 @@ class Judge:
     def verdicts(
         self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
     ) -> list[ClauseEntry]:
-        """Return the summary's `expectations` after the last phase.
+        """Return the summary's `expectations`, after the last phase.
 
         `unsure` has trials whose mean over repeats is not sure enough, with the reason;
         `not_needed` has repeats that were skipped because the mean was sure.
@@ -441,7 +441,7 @@ def counts_words(failed: int, inconclusive: int, passed: int) -> str:
 
 
 def _tested(about: Entry) -> str:
-    """Return the subject of the verdict: model, serial number and firmware of the switches."""
+    """Return the tested switches by model, serial number and firmware, for a sentence."""
     switches = about.get("switches", [])
     if not switches:
         return "The system under test"
@@ -454,9 +454,9 @@ def _tested(about: Entry) -> str:
 
 
 def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool = True) -> int:
-    """Return the exit status of a run; the order of precedence is (2,) 3, 1, 4, 0.
+    """Return the exit status of a run: 3 before 1, 4 and 0.
 
-    `judged`: whether anything requested could be judged.
+    `judged`: whether anything that was requested could be judged.
     """
     if status != "complete":
         return 3
@@ -469,9 +469,9 @@ def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool =
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Return a sentence on why nothing that the run was to show could be judged; None if it could.
+    """Return a sentence on why nothing could be judged; None where something could.
 
-    `course` is that of a suite, whose single trials decide nothing.
+    `course`: of a suite, whose searches are judged instead of its trials.
     """
     if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
         return None

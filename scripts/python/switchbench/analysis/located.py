@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults in the network, and all other findings of a run.
+"""Location of faults and findings of a run: the summary's `location` and `findings`.
 
-Tables, screens, report and clauses take their texts from this one list (doc/reference/measures.md,
-"Location" and "Findings").
-
-One inference over all flows and their paths finds the suspects (`location`). Beside the suspects
-are losses of hosts and of other traffic, losses above line rate, and counts that no element
-explains.
+Tables, screens, report and clauses take their words from this list (doc/reference/measures.md,
+"Location" and "Findings"). Suspects come from one inference over all flows and their paths
+(`location`). Other findings are losses by hosts, by foreign traffic and by oversubscription, and
+losses that no element explains.
 """
 
 from __future__ import annotations
@@ -14,14 +12,21 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import permutations
+from math import nan
+from statistics import fmean
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base import format, transports
 from ..base.measures import MEASURES
-from ..base.model import SCHEDULE, Run, Site, Trial
-from ..records.record_forms import Record
+from ..base.model import SCHEDULE, WAITING, Run, Site, Trial
+from ..records.collector import PROBE
+from ..records.rows import Pair, PhaseKey
+from ..records.schema import Record
 from ..records.summary_form import (
     SEVERITIES,
     ClauseEntry,
@@ -32,10 +37,21 @@ from ..records.summary_form import (
     filled,
 )
 from . import measures as m
-from .location.facts import Element, Oversubscription, Paths, Suspect
+from .location.facts import (
+    Element,
+    Floats,
+    IntervalRows,
+    Ints,
+    Misdelivered,
+    Observations,
+    Oversubscription,
+    Paths,
+    PhaseFacts,
+    Suspect,
+)
 from .location.inference import locate
-from .location.observed import ObservationTable
 from .location.wired import paths_of
+from .tester import SOME_RANK, without_hosts
 
 MOST_FLOWS = 100  # findings of one kind
 MOST_UNTESTED = 100
@@ -59,7 +75,7 @@ ODD_FLOWS = {  # unit of the count, and sentence, by kind
 
 @dataclass(frozen=True)
 class _Odd:
-    """Count of one kind for a flow in one phase, or for a port."""
+    """Odd count of a flow, or of a port, in one phase."""
 
     kind: str
     ends: tuple[str, ...]
@@ -67,7 +83,7 @@ class _Odd:
     entry: PhaseEntry
 
     def finding(self, count: int, said: str) -> FindingEntry:
-        """Return the finding of this count, or of several like it added up."""
+        """Return a finding of this count, or of the sum of several alike."""
         entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
         return _finding(
             self.kind, "error", count,
@@ -77,16 +93,53 @@ class _Odd:
         )  # fmt: skip
 
 
+KEPT_CLEAN = 8  # phases without loss that are kept during a run
+FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
+_RATES = ("intended_bps", "offered_bps", "delivered_bps")
+_JUDGED = ("duplicated", "reordered", "corrupted")
+_SPARSE = (*_JUDGED, "retransmitted")
+Columns = dict[str, NDArray[Any]]  # columns in which some flow has a value
+_DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
+_KINDS = {"src": np.int64, "dst": np.int64, "limited": np.bool_}  # of columns that are no floats
+
+
+@dataclass
+class _ObservedPhase:
+    """Rows of one phase."""
+
+    facts: PhaseFacts
+    columns: Columns
+    misdelivered: list[tuple[int, int, int, int]] = field(default_factory=list)
+    # values of IntervalRows for these rows
+    spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))
+
+    @property
+    def is_bad(self) -> bool:
+        """Return whether the counts of the phase show a fault."""
+        wrong = self.columns.keys() & {"duplicated", "corrupted"}
+        return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or wrong)
+
+
 class Locator:
     """Collector of the summary's `location` and `findings`, phase by phase."""
 
     def __init__(self, run: Run) -> None:
-        """Set up the collector for a run that has no results yet."""
+        """Begin without any phase."""
         self._site = run.site
-        lab = run.site.lab is not None
-        self.observed = ObservationTable([port.name for port in run.site.ports], lab)
+        self._lab = run.site.lab is not None  # all hosts share one machine
+        self._names = [port.name for port in run.site.ports]
+        self._number = {name: number for number, name in enumerate(self._names)}
         self._odd: list[_Odd] = []
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
+        self._phases: list[_ObservedPhase] = []
+        self._unreachable: defaultdict[tuple[int, int], list[Record]] = defaultdict(list)
+        self._trials: dict[tuple[int, int], Trial] = {}
+        # Numbered pairs, by pattern and parts, then by network and phase.
+        self._pairs: defaultdict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
+        self.lines: dict[str, int] = {}  # layer-1 rates of ports, as nodes reported them
+        # Lost frames that hosts explain and their phases, by port and cause.
+        self.host_frames: Counter[tuple[str, str]] = Counter()
+        self.host_phases: Counter[tuple[str, str]] = Counter()
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
         """Add one measured phase.
@@ -101,17 +154,21 @@ class Locator:
         if trial.traffic != SCHEDULE and not searched:
             self._odd += (
                 _Odd("misdelivered", (port,), frames, result.entry)
-                for port, frames in self.observed.add(result, trial).items()
+                for port, frames in self._observe(result, trial).items()
             )
 
-    def forget_clean(self) -> None:
-        """Drop the data that a continuing run can do without."""
-        self.observed.forget_clean()
-
     def unreachable(self, record: Record, trial: Trial) -> None:
-        """Record a pair whose probes did not all arrive."""
+        """Record a pair whose probes in a connectivity check did not all arrive."""
         self._made = None
-        self.observed.unreachable(record, trial)
+        self._trials[trial.id, trial.repeat] = trial
+        self._unreachable[trial.id, trial.repeat].append(record)
+
+    def forget_clean(self) -> None:
+        """Drop all but the last few phases without loss, to bound the memory of a long run."""
+        clean = [phase for phase in self._phases if not phase.is_bad]
+        if len(clean) > 2 * KEPT_CLEAN:
+            bad = [phase for phase in self._phases if phase.is_bad]
+            self._phases = [*clean[-KEPT_CLEAN:], *bad]
 
     def location(self) -> LocationEntry:
         """Return the summary's `location`."""
@@ -127,9 +184,9 @@ class Locator:
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Set the reason of each failed clause on the network to a suspect.
+        """Give each failed clause on the network a suspect as its reason.
 
-        The suspect is at a port of the clause's worst value, or else the most certain one.
+        A suspect at the ports of the clause's worst value comes first.
         """
         suspects = self.location()["suspects"]
         for clause in clauses:
@@ -144,7 +201,7 @@ class Locator:
 
     def paths(self) -> Paths:
         """Return the paths of the site's ports."""
-        return paths_of(self._site, self.observed.lines)
+        return paths_of(self._site, self.lines)
 
     def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
         if self._made is None:
@@ -153,7 +210,7 @@ class Locator:
         return self._made
 
     def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
-        observations, paths = self.observed.observations(), self.paths()
+        observations, paths = self.observations(), self.paths()
         found = locate(observations, paths)
         test = found.next_test
         lost = float(np.nansum(observations.lost))
@@ -170,8 +227,8 @@ class Locator:
             "suspects": [_suspect(one, self._site) for one in found.suspects],
             "hosts": [
                 {"port": port, "cause": cause, "frames": count,
-                 "phases": self.observed.host_phases[port, cause]}
-                for (port, cause), count in self.observed.host_frames.most_common()
+                 "phases": self.host_phases[port, cause]}
+                for (port, cause), count in self.host_frames.most_common()
             ],
             "expected": list(_expected(found.expected, self._site)),
             "unexplained_frames": round(max(left, 0.0)),
@@ -191,6 +248,193 @@ class Locator:
         ]
         said.sort(key=lambda one: SEVERITIES.index(one["severity"]))
         return location, said
+
+    def _observe(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
+        """Take the rows of a phase; return by port misdelivered frames whose flow is unknown."""
+        flows = result.flows
+        self.lines |= result.lines
+        frames = transports.of(result.entry["transport"]).frames
+        ends = [flows.ends(end) for end in ("src", "dst")]
+        numbers = [np.array([*map(self._number.get, end.names)], np.int64) for end in ends]
+        src, dst = (of[end.place] for of, end in zip(numbers, ends, strict=True))
+        if trial.again is None:
+            place = result.key.network, result.key.phase
+            self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
+        columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
+        columns |= dict.fromkeys(("sent", "delivered", "lost"), np.full(len(flows), nan))
+        if frames:  # NaN where the two ends of a flow contradict each other
+            lost, explained = without_hosts(result)
+            self.host_frames.update(explained)
+            self.host_phases.update(explained.keys())
+            wrong = np.isnan(lost) | (m.surplus_frames(flows) > 0) | ~flows.whole
+            counts = {"sent": flows["sent_frames"], "delivered": flows["received_frames"]}
+            counts["lost"] = lost
+            columns |= {name: np.where(wrong, nan, column) for name, column in counts.items()}
+            judged = {name: m.or_zero(flows[name]) for name in _JUDGED}
+            columns |= {name: column for name, column in judged.items() if column.any()}
+        columns |= _rates(result, trial)
+        limited = {limit["port"] for limit in result.entry["tester_limited"]}
+        every = bool(limited) and (SOME_RANK in limited or (self._lab and not frames))
+        hosts = [self._number[name] for name in limited if name in self._number]
+        columns["limited"] = np.isin(src, hosts) | np.isin(dst, hosts) | every | flows.window_off
+        if not np.isnan(retransmitted := flows["retransmitted_segments"]).all():
+            columns["retransmitted"] = retransmitted
+        load = result.entry["intended_load"]
+        facts = PhaseFacts(
+            result.key,
+            result.label + ("" if load is None else f" at {load:g} %"),
+            result.entry["transport"],
+            frames,
+            fmean(result.frame_bytes) if frames and result.entry["frame_bytes"] else nan,
+            result.entry["window_s"] or nan,
+            nan if load is None else load / 100,
+            trial.traffic == "burst",
+            frozenset(limited),
+        )
+        phase = _ObservedPhase(facts, columns, spans=self._spans(result, columns))
+        self._phases.append(phase)
+        if not frames:
+            return {}
+        came = zip(result.ports.texts("port"), result.ports.floats("misdelivered"), strict=True)
+        left = {port: int(count) for port, count in came if count > 0}
+        for pair, count in result.misdelivered.items():
+            if all(end in self._number for end in pair):
+                source, destination, at = (self._number[end or ""] for end in pair)
+                phase.misdelivered.append((source, destination, at, count))
+                left[pair[2]] = left.get(pair[2], 0) - count
+        return {port: count for port, count in left.items() if count > 0}
+
+    def observations(self) -> Observations:
+        """Return the observations of all phases."""
+        phases = [*self._phases, *self._checks()]
+        sizes = [len(phase.columns["src"]) for phase in phases]
+        begins = np.cumsum([0, *sizes]).tolist()
+        columns: dict[str, Any] = {}
+        for name in (*_DENSE, *_SPARSE):  # a phase without a sparse column has nothing of its kind
+            none = nan if name == "retransmitted" else 0.0
+            parts = [
+                phase.columns.get(name, np.full(size, none))
+                for phase, size in zip(phases, sizes, strict=True)
+            ]
+            kind = _KINDS.get(name, np.float64)
+            columns[name] = np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
+        for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
+            # Columns are kept once: a run has millions of rows.
+            phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
+        strays = [(number, *row) for number, one in enumerate(phases) for row in one.misdelivered]
+        number, src, dst, at_port, frames = np.array(strays, np.int64).reshape(-1, 5).T
+        spans = [np.zeros((4, 0))]
+        spans += [
+            phase.spans + np.array([[begin], [0], [0], [0]])
+            for phase, begin in zip(phases, begins, strict=False)
+        ]
+        row, *times = np.concatenate(spans, axis=1)
+        return Observations(
+            phases=[phase.facts for phase in phases],
+            phase=np.repeat(np.arange(len(phases)), sizes),
+            **columns,
+            misdelivered=Misdelivered(number, src, dst, at_port, frames.astype(float)),
+            intervals=IntervalRows(row.astype(np.int64), *times),
+        )
+
+    def _spans(self, result: m.PhaseResult, columns: Columns) -> Floats:
+        """Return the intervals of flows that lost frames or fell far below their mean."""
+        spans = result.intervals
+        if spans is None or not len(spans.flow):
+            return np.zeros((4, 0))
+        row_of = {pair: row for row, pair in enumerate(result.flows.pairs)}
+        rows = np.array([row_of.get(pair, -1) for pair in spans.pairs], np.int64)
+        count = np.maximum(np.bincount(spans.flow, minlength=len(rows)), 1)
+        mean = np.bincount(spans.flow, spans.mbps, len(rows)) / count
+        low = np.full(len(rows), np.inf)
+        np.minimum.at(low, spans.flow, spans.mbps)
+        kept = (rows >= 0) & ((columns["lost"][rows] > 0) | (low < FALLS * mean))
+        which = np.flatnonzero(kept[spans.flow])
+        flow = spans.flow[which]
+        with np.errstate(all="ignore"):
+            share = columns["delivered_bps"] / columns["intended_bps"]
+            each = spans.mbps[which] / mean[flow] * share[rows[flow]]
+        from_s, to_s = (spans.spans.floats(name)[which] / 1e3 for name in ("from_ms", "to_ms"))
+        return np.array([rows[flow], from_s, to_s, each])
+
+    def _checks(self) -> Iterator[_ObservedPhase]:
+        """Yield the connectivity checks with lost probes, as rows of all pairs of the trial."""
+        for key, records in self._unreachable.items():
+            trial = self._trials[key]
+            counts = {
+                (r["src"], r["dst"]): (r.get("sent") or 0, r.get("received") or 0) for r in records
+            }
+            probes = max(sent for sent, _ in counts.values())
+            framed = transports.of(trial.transport).frames and trial.size_unit == "frame"
+            for part in trial.parts:
+                names = [port.name for port in part.ranks]
+                lost = {p: c for p, c in counts.items() if p[0] in names and p[1] in names}
+                if not lost:
+                    continue
+                pairs = sorted(lost.keys() | self._pairs_of(trial, names))
+                sent, came = np.array([lost.get(pair, (probes, probes)) for pair in pairs], float).T
+                src, dst = np.array([[self._number[end] for end in pair] for pair in pairs]).T
+                columns = {"src": src, "dst": dst, "sent": sent, "delivered": came}
+                columns |= {"lost": np.maximum(sent - came, 0.0), "limited": sent < 0}
+                facts = PhaseFacts(
+                    PhaseKey(*key, part.network, PROBE),
+                    f"trial {trial.id}'s connectivity check",
+                    trial.transport,
+                    True,
+                    fmean(trial.sizes) if framed and trial.sizes else nan,
+                )
+                yield _ObservedPhase(
+                    facts, columns | dict.fromkeys(_RATES, np.full(len(pairs), nan))
+                )
+
+    def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
+        """Return the pairs of a trial, as known from other trials of its pattern.
+
+        Otherwise all pairs, if the trial has as many flows.
+        """
+        known = self._pairs.get(_flows_key(trial), {})
+        if not known and trial.flows == len(names) * (len(names) - 1):
+            return set(permutations(names, 2))
+        every = np.concatenate([*known.values(), np.zeros(0, np.int64)])
+        ends = zip(
+            *(end.tolist() for end in np.divmod(np.unique(every), len(self._names))), strict=True
+        )
+        pairs = ((self._names[src], self._names[dst]) for src, dst in ends)
+        return {pair for pair in pairs if set(pair) <= set(names)}
+
+
+def _flows_key(trial: Trial) -> str:
+    """Return a key that is equal for trials with the same flows."""
+    return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
+
+
+def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
+    """Return layer-1 rates in the window; NaN if flows wait for each other or end by themselves."""
+    flows = result.flows
+    if trial.traffic in WAITING or trial.traffic == "transfer":
+        return dict.fromkeys(_RATES, np.full(len(flows), nan))
+    offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
+    intended = m.intended_line_bps(flows)
+    if not transports.of(result.entry["transport"]).frames:
+        # With closed load each flow asked for its share of its port's load.
+        ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
+        percent, bps = trial.load.percent, trial.load.bps
+        lines = m.lines_of(ports, result.lines)
+        asked = (
+            np.full(len(lines), nan if bps is None else bps)
+            if percent is None
+            else lines * percent / 100
+        )
+        intended = (asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1))[
+            ports.place
+        ]
+    if result.burst_bps is not None:  # rate during a burst
+        intended = offered = result.burst_bps
+    off = flows.window_off | flows.has_role("copy")
+    return {
+        name: np.where(off, nan, rates)
+        for name, rates in zip(_RATES, (intended, offered, delivered), strict=True)
+    }
 
 
 # --- the summary's `location` --------------------------------------------------------------------
@@ -240,7 +484,7 @@ def _suspect(one: Suspect, site: Site) -> Entry:
 
 
 def _expected(found: Sequence[Oversubscription], site: Site) -> Iterator[Entry]:
-    """Yield each element that was offered more than its line rate, over all phases."""
+    """Yield an entry for each oversubscribed element, over all phases."""
     together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
     for one in found:
         if one.frames:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..base.measures import LATENCY_MEASURES, Reduce
-from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
 from ..records.rows import Histogram, NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times, figure
 from ..records.rows import or_zero as or_zero
+from ..records.schema import Record
 from ..records.summary_form import PhaseEntry
 
 LEAST_FRAME = 64
@@ -65,42 +65,30 @@ def total(values: Values) -> float | None:
 
 
 def total_int(values: Values) -> int | None:
-    """Return the sum of counts as in `total`, as an int."""
+    """Return the sum of counts as an int; None when any part, or everything, is unknown."""
     result = total(values)
     return None if result is None else int(result)
 
 
 def total_known(values: Values) -> int | None:
-    """Return the sum of the known counts of events.
-
-    A sum of 0 is None unless every count is known.
-    """
+    """Return the sum of the known counts; None instead of 0 where a part is unknown."""
     known, whole = _known(values)
     events = int(sum(known))
     return events if events or (known and whole) else None
 
 
-def least(values: Values) -> float | None:
-    """Return the minimum of the known values."""
-    return min(_known(values)[0], default=None)
+def _of_known(reduce: Callable[[list[float]], float]) -> Callable[[Values], float | None]:
+    """Return the function that reduces the known ones of some values; None where there is none."""
+
+    def found(values: Values) -> float | None:
+        known, _ = _known(values)
+        return reduce(known) if known else None
+
+    return found
 
 
-def greatest(values: Values) -> float | None:
-    """Return the maximum of the known values."""
-    return max(_known(values)[0], default=None)
-
-
-def mean(values: Values) -> float | None:
-    """Return the mean of the known values."""
-    known, _ = _known(values)
-    return statistics.fmean(known) if known else None
-
-
-def median(values: Values) -> float | None:
-    """Return the median of the known values."""
-    known, _ = _known(values)
-    return statistics.median(known) if known else None
-
+least, greatest = _of_known(min), _of_known(max)
+mean, median = _of_known(statistics.fmean), _of_known(statistics.median)
 
 REDUCERS: dict[str, Callable[[Values], float | None]] = {
     "min": least, "max": greatest, "mean": mean, "sum": total, "known": total_known,
@@ -128,7 +116,7 @@ def observed(values: Floats) -> list[float | None]:
     return found
 
 
-# --- what flows have on the line -----------------------------------------------------------------
+# --- rates on the line ---------------------------------------------------------------------------
 
 
 def packets_of(
@@ -137,9 +125,9 @@ def packets_of(
     transport: str,
     flows: PhaseFlows,
 ) -> Packets:
-    """Return the packet overhead of RDMA flows.
+    """Return the sizes of the packets of RDMA flows.
 
-    The flows' options, their ports as opened (by port and transport), and their path MTU decide.
+    They follow from the options, the `port-open` records (by port and transport) and the path MTU.
     """
     mtu = np.where(
         flows.reported("source"), flows["sent_path_mtu_bytes"], flows["received_path_mtu_bytes"]
@@ -152,7 +140,7 @@ def packets_of(
 
 
 def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> Packets:
-    """Return the packet overhead of one RDMA flow with the given path MTU."""
+    """Return the path MTU of a flow, and its layer-1 overhead by packet and by message."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET
     else:
@@ -225,7 +213,7 @@ def offered_line_bps(flows: PhaseFlows) -> Floats:
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the intended layer-1 bit/s: the offered rate scaled by intended over sent frames."""
+    """Return the intended layer-1 bit/s: the offered ones times intended by sent frames."""
     offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
@@ -233,7 +221,7 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
     return found
 
 
-# --- what became of frames -----------------------------------------------------------------------
+# --- lost frames and drops -----------------------------------------------------------------------
 
 # States of phases that were stopped with frames in flight: no frame counts as lost.
 UNSETTLED = ("flooded", "stopped")
@@ -254,14 +242,14 @@ def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
-    """Return the lost frames of each flow in percent of its offered frames."""
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: without offered frames there is no loss
+    """Return by flow the percentage of its offered frames that were lost."""
+    with np.errstate(invalid="ignore"):  # of none offered none is lost
         found: Floats = 100.0 * lost_frames(flows) / flows["sent_frames"]
     return found
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
-    """Return the distinct frames delivered beyond the offered ones, an error of counting."""
+    """Return by flow the distinct frames delivered beyond those offered: a fault of counting."""
     more = flows["received_frames"] - flows["sent_frames"]
     found: Floats = or_zero(np.maximum(more, 0.0))
     return found
@@ -271,15 +259,12 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return a function for a count of frames at the destination.
-
-    NaN for transports without frames.
-    """
+    """Return the reader of a count of frames at destinations; NaN for transports without frames."""
     return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
 
 
 def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """Return a function that reads a value from the histograms of each flow."""
+    """Return the reader of a value of each flow's histograms."""
     return lambda flows: np.array(
         [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
     )
@@ -305,7 +290,7 @@ DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
 
 
 def flow_column(flows: PhaseFlows, name: str) -> Floats:
-    """Return the values of a measure's `flow`: a column of the table, or of DERIVED."""
+    """Return the column that a measure's `flow` names: of the table `flows`, or of DERIVED."""
     return DERIVED[name](flows) if name in DERIVED else flows[name]
 
 
@@ -315,10 +300,10 @@ _PORT_SUMS = {"host_drops": ("dropped_receive", "dropped_send"),
 
 
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return the values of a measure's `port`: a column of the table, or a sum of two.
+    """Return the column that a measure's `port` names: of the table `ports`, or a sum of two.
 
-    Known parts of a sum count. A sum of 0 host drops needs both parts, of 0 discards of a device
-    one.
+    Known parts are summed. A sum of 0 drops in a host needs both directions; a sum of 0 discards
+    of a device needs one of them. Otherwise it is NaN.
     """
     if name not in _PORT_SUMS:
         return ports.floats(name)
@@ -342,7 +327,7 @@ def lines_of(ports: NameIndex[str], line_bps: Mapping[str, int]) -> Floats:
 
 
 def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
-    """Return sums of values by port; None for a port with an unknown value."""
+    """Return the sums of values by port; None where a part is unknown."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
 
@@ -357,9 +342,9 @@ class PortShares:
 
 
 def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = False) -> PortShares:
-    """Return rates in percent of each port's line rate; None if it or a flow's rate is unknown.
+    """Return percent of line rate by port; None where the line, or the rate of a flow, is unknown.
 
-    `every` includes rates in windows that were not as agreed.
+    `every`: include flows whose window was not as agreed.
     """
 
     def percent(ports: NameIndex[str], rates: Floats) -> ByPort:
@@ -389,13 +374,13 @@ MisdeliveredFrames = Counter[tuple[str | None, str | None, str]]
 
 
 def phase_label(entry: PhaseEntry) -> str:
-    """Return a short name of a phase for people, from its entry in the summary."""
+    """Return a phase in a few words for people, by its entry of the summary."""
     return f"trial {entry['trial']} {entry['pattern']} phase {entry['phase']}"
 
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """Result of one phase in one network, as judges read it."""
+    """Result of one phase in one network."""
 
     key: PhaseKey
     entry: PhaseEntry  # entry in the summary's `trials`
@@ -411,20 +396,21 @@ class PhaseResult:
 
     @property
     def frame_bytes(self) -> list[int]:
-        """Return the sizes of sent frames; if the phase has none, the least frame."""
+        """Return the sizes of the frames; for messages the size of the smallest frame."""
         sizes = self.entry["frame_bytes"] or LEAST_FRAME
         return sizes if isinstance(sizes, list) else [sizes]
 
     @property
     def label(self) -> str:
-        """Return the phase's name for people."""
+        """Return the phase in a few words, for people."""
         return phase_label(self.entry)
 
 
 def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
-    """Return the CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
+    """Return the CPU seconds of all machines in a phase, kernel included: span x cpus - idle.
 
-    `machines` are by node. Nodes of one machine report nearly equal times; the greatest counts.
+    `machines`: by node. Of nodes on one machine, which report nearly equal values, the highest
+    counts.
     """
     busy = nodes.floats("cpu_span_s") * nodes.floats("cpus") - nodes.floats("cpu_idle_s")
     by_machine: ByPort = {}

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of a phase in one network, and of a whole plan: their entries in the summary.
+"""Entries of the summary for phases, plans, clocks and ports.
 
-records/summary_form.toml defines the keys, doc/reference/measures.md the formulas. A key without an
-observation is None.
+records/summary_form.toml declares their keys, doc/reference/measures.md has the formulas. A key
+without an observation is None.
+
+A phase runs with the clock offsets that were known at its start. The `clock` records report what
+was learned later: by how much each node was off in it, and within which bound
+(doc/reference/latency.md, "Clocks").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from operator import mul
 from typing import Any
@@ -18,11 +24,12 @@ import numpy as np
 
 from ..base import transports
 from ..base.measures import ANY, FRAMES, MEASURES, MESSAGES, RDMA, REDUCED, Reduce
-from ..base.model import SCHEDULE, Part, Run, Trial
-from ..records.record_forms import Record
+from ..base.model import ONE_WAY, SCHEDULE, Device, Part, Run, Site, Trial
 from ..records.rows import (
+    NS_PER_US,
     Bools,
     Floats,
+    Moment,
     NameIndex,
     Numbers,
     Pair,
@@ -30,14 +37,16 @@ from ..records.rows import (
     PhaseKey,
     PhaseRows,
     Rows,
+    Times,
     phase_latency,
 )
+from ..records.schema import Record
 from ..records.summary_form import Entry, PhaseEntry, PlanEntry, counts, filled
 from . import measures as m
-from .clocks import ClockTable
 from .tester import (
     SHORT_SHARE_LAB,
     SHORT_SHARE_SITE,
+    SOME_RANK,
     contradicted,
     displaced_frames,
     host_limits,
@@ -68,17 +77,17 @@ def _counted() -> list[tuple[str, str, str, Reduce, str]]:
 
 
 class PhaseResults:
-    """Maker of phases' results, which knows the nodes and ports of the run."""
+    """Maker of results of phases, from their rows and the run's nodes and ports."""
 
     def __init__(self, run: Run) -> None:
-        """Set up the maker before any record of a node."""
+        """Begin without any record."""
         self.clocks = ClockTable(
             {port.name: node.name for node in run.site.processes for port in node.ports}
         )
         self._hellos: list[Entry] = []
         self._in_lab = run.site.launcher.in_lab
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
-        self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
+        self.opened: dict[tuple[str, str], Record] = {}  # by port and transport
         self._machines: dict[str, str] = {}  # by node
         self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
 
@@ -94,7 +103,7 @@ class PhaseResults:
 
     def open_port(self, record: Record) -> None:
         """Record a node's `port-open`."""
-        self._opened[record["port"], record["transport"]] = record
+        self.opened[record["port"], record["transport"]] = record
         self._lines.clear()
 
     @np.errstate(all="ignore")  # a value beyond the range of floats was not observed
@@ -121,7 +130,7 @@ class PhaseResults:
             every,
             settled=how not in m.UNSETTLED,
             window_off=windows_off(every, window_s),
-            packets=m.packets_of(trial.options, self._opened, trial.transport, every)
+            packets=m.packets_of(trial.options, self.opened, trial.transport, every)
             if transport.rdma
             else None,
         )
@@ -190,7 +199,7 @@ class PhaseResults:
         if place not in self._lines:
             lines = {}
             for port in part.ranks:
-                opened = self._opened.get((port.name, trial.transport), {})
+                opened = self.opened.get((port.name, trial.transport), {})
                 lines[port.name] = opened.get("line_rate_bps") or port.line_rate_bps
             self._lines = {place: lines}
         return self._lines[place]
@@ -200,7 +209,7 @@ class PhaseResults:
 
 
 def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Entry:
-    """Return the settings of a phase, for its entry."""
+    """Return the setting of a phase: pattern, size, load, ranks."""
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     networks = [one.network for one in trial.parts]
     return filled(
@@ -239,7 +248,7 @@ def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
 
 
 def _timing(nodes: Rows) -> dict[str, object]:
-    """Return the duration of a phase, and the skew of its ranks."""
+    """Return the duration of a phase and the skew of its ranks."""
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))
     skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
@@ -282,7 +291,7 @@ def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:
 def _counts(
     flows: PhaseFlows, ports: Rows, transport: transports.Transport
 ) -> dict[str, float | None]:
-    """Return the counts of a phase's frames, messages and bytes."""
+    """Return a phase's counts of frames, messages and bytes."""
     has = {ANY: True, FRAMES: transport.frames, MESSAGES: not transport.frames,
            RDMA: transport.rdma}  # fmt: skip
     found: dict[str, float | None] = {}
@@ -304,10 +313,7 @@ def reduced(flows: PhaseFlows) -> dict[str, float | None]:
 
 
 def _queue_pairs(flows: PhaseFlows) -> Entry:
-    """Return the settings of the queue pairs of a phase's sources.
-
-    A setting that differs between flows is null.
-    """
+    """Return the queue pairs of a phase; a setting that differs between flows is null."""
     sources = flows.select(flows.reported("source"))
 
     def same(name: str) -> float | None:
@@ -388,9 +394,9 @@ class Intervals:
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Return a phase's spans; a finished flow lacks its last span with payload, and later ones.
+        """Return the spans, of finished flows those before their last one with payload.
 
-        A flow is finished in a transfer, and if its window was wrong (`off`).
+        Finished are the flows of a transfer, and flows whose window was off (`off`).
         """
         places = NameIndex.of(spans.pairs())
         pairs, flow = places.names, places.place
@@ -403,7 +409,7 @@ class Intervals:
 
     @property
     def lowest(self) -> tuple[Numbers, Numbers]:
-        """Return the flows, and for each the first of its spans with the lowest rate."""
+        """Return flows, and the place of the slowest span of each (the first of equals)."""
         order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
         flows, first = np.unique(self.flow[order], return_index=True)
         return flows, order[first]
@@ -517,10 +523,7 @@ def plan_entry(
 
 
 def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None:
-    """Return the value of one repeat for the mean over repeats.
-
-    None if the plan was not measured completely.
-    """
+    """Return the value of one repeat for the mean over repeats; None for an incomplete plan."""
     whole = plan["phases_measured"] == plan["phases"]
     if not whole or any(entry["state"] != "complete" for entry in entries):
         return None
@@ -538,10 +541,7 @@ def trial_words(trial: Trial) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """Return figures rounded to six decimals, finer than any measurement.
-
-    Infinite ones become None.
-    """
+    """Return a value with its figures rounded to six decimals; infinity and NaN become None."""
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -549,3 +549,317 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [rounded(item) for item in value]
     return value
+
+
+# --- clocks ---------------------------------------------------------------------------------------
+
+ASKED = "asked for"
+
+
+@dataclass(frozen=True)
+class NodeClock:
+    """A node's clock in one phase: run time = local + offset, while the phase used `used_ns`."""
+
+    offset_ns: int
+    used_ns: int
+    bound_ns: int
+
+
+class ClockTable:
+    """Clocks of nodes by phase, by which one-way delays are corrected."""
+
+    def __init__(self, nodes: Mapping[str, str]) -> None:
+        """Begin without any record; `nodes`: the node of each port."""
+        self._nodes = nodes
+        self._ready: dict[str, Record] = {}
+        self._wall_offset_ns: int | None = None  # UTC - run time
+        self._phases: dict[Moment, dict[str, NodeClock]] = {}
+        self._bounds: dict[str, float | None] = {}  # greatest bound of all phases by node
+
+    def take_ready(self, record: Record) -> None:
+        """Record how a node knows run time."""
+        self._ready[record["node"]] = record
+        wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
+        if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:
+            self._wall_offset_ns = wall_ns - offset_ns
+
+    def utc(self, run_ns: int | None) -> str | None:
+        """Return run time as UTC, by the first node that reported its wall clock."""
+        if run_ns is None or self._wall_offset_ns is None:
+            return None
+        since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
+        try:
+            moment = datetime.fromtimestamp(since_1970_ms / 1e3, UTC)
+        except (OverflowError, ValueError, OSError):  # beyond the calendar's range
+            return None
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def take(self, moment: Moment, nodes: Rows) -> None:
+        """Record each node's clock in a phase, from rows of `phases`."""
+        names = ("clock_bound_ns", "clock_offset_ns", "clock_shift_ns")
+        columns = (m.observed(nodes.floats(name)) for name in names)
+        for node, bound_ns, offset_ns, shift_ns in zip(nodes.texts("node"), *columns, strict=True):
+            worst_us = self._bounds.get(node, 0.0)
+            if bound_ns is None or worst_us is None:
+                self._bounds[node] = None
+            else:
+                self._bounds[node] = max(worst_us, bound_ns / NS_PER_US)
+            if bound_ns is not None and offset_ns is not None and shift_ns is not None:
+                clock = NodeClock(int(offset_ns), int(offset_ns - shift_ns), int(bound_ns))
+                self._phases.setdefault(moment, {})[node] = clock
+
+    def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
+        """Correct the one-way delays of each flow."""
+        for pair, times in flows.items():
+            shift = self._shift(moment, pair) if ONE_WAY in times else None
+            if shift is not None:
+                times[ONE_WAY] = times[ONE_WAY].moved_by(*shift)
+
+    def forget(self, moment: Moment) -> None:
+        """Forget a phase."""
+        self._phases.pop(moment, None)
+
+    def shift_ns(self, moment: Moment, ends: Pair) -> int:
+        """Return the correction of a flow's one-way delays, in ns."""
+        shift = self._shift(moment, ends)
+        return 0 if shift is None else shift[0]
+
+    def _shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
+        """Return shift and bound of a flow's one-way delays in ns; None for unknown clocks."""
+        src, dst = (self._nodes.get(end, "") for end in ends)
+        if src == dst:
+            return 0, 0
+        clocks = self._phases.get(moment, {})
+        source, destination = clocks.get(src), clocks.get(dst)
+        if source is None or destination is None:
+            return None
+        ready = [self._ready.get(node, {}) for node in (src, dst)]
+        ids = {record.get("clock_id") for record in ready}
+        asked = any(record.get("clock_reason") == ASKED for record in ready)
+        if len(ids) == 1 and None not in ids and not asked:
+            # The ends share an unmeasured clock: its error cancels out.
+            return source.used_ns - destination.used_ns, 0
+        shift_ns = (destination.offset_ns - destination.used_ns) - (
+            source.offset_ns - source.used_ns
+        )
+        return shift_ns, source.bound_ns + destination.bound_ns
+
+    def summary(self) -> list[Entry]:
+        """Return the summary's `clocks`, an entry for each node."""
+        return [
+            filled(
+                "ClockEntry",
+                record,
+                reason=record.get("clock_reason"),
+                bound_us=self._bounds.get(node),
+            )
+            for node, record in self._ready.items()
+        ]
+
+
+def clock_sentence(clocks: Iterable[Entry]) -> str | None:
+    """Return a sentence on the nodes' clocks; None if none is known."""
+    nodes = [entry for entry in clocks if entry["clock"] is not None]
+    if not nodes:
+        return None
+    ways = {(entry["clock"], entry["reason"]): 0 for entry in nodes}
+    for entry in nodes:
+        ways[entry["clock"], entry["reason"]] += 1
+    words = [
+        f"{clock} ({why})" + (f" in {count} of {len(nodes)} nodes" if len(ways) > 1 else "")
+        for (clock, why), count in ways.items()
+    ]
+    bounds = [bound for entry in nodes if (bound := entry["bound_us"]) is not None]
+    if len(bounds) < len(nodes):
+        words.append("not known in some phase")
+    elif max(bounds) > 0:
+        words.append(f"each within {max(bounds):.3g} µs")
+    return "clocks: " + "; ".join(words)
+
+
+# --- ports over all phases ------------------------------------------------------------------------
+
+ALIKE = 0.97  # loads with a greater ratio count as equal
+
+Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value for each
+
+
+class _Direction:
+    """Sums of all ports with one transport as sources, or as destinations, by port number."""
+
+    def __init__(self, ports: int) -> None:
+        self.phases = np.zeros(ports, dtype=np.int64)
+        self.lost = np.zeros(ports)  # NaN: not known of some flow
+        self.percents: list[Numbered] = []  # of flows that no host limited
+        self.relative: list[Numbered] = []  # to the phase's m.median port
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the summary's statistics of each port as this end."""
+        size = len(self.phases)
+        columns = (*_medians(self.percents, size), _medians(self.relative, size)[0])
+        known = zip(*map(m.observed, columns), strict=True)
+        for (median_percent, least_percent, relative), phases, lost in zip(
+            known, self.phases.tolist(), self.lost, strict=True
+        ):
+            yield filled(
+                "Direction",
+                phases=phases,
+                median_percent_of_line=median_percent,
+                min_percent_of_line=least_percent,
+                relative_to_median=relative,
+                lost_frames=m.as_int(lost) if phases else None,
+            )
+
+
+def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
+    """Return by port the median and the minimum of the known values; NaN where there are none."""
+    numbers = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
+    values = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
+    known = ~np.isnan(values)
+    order = np.argsort(values[known])
+    small = numbers[known][order].astype(np.min_scalar_type(ports))  # small integers sort faster
+    ordered = np.append(values[known][order][np.argsort(small, kind="stable")], np.nan)
+    count = np.bincount(numbers[known], minlength=ports)
+    first = np.cumsum(count) - count
+    middle = (ordered[first + np.maximum(count - 1, 0) // 2] + ordered[first + count // 2]) / 2
+    none = np.where(count > 0, 0.0, np.nan)
+    return middle + none, ordered[first] + none
+
+
+class PortTable:
+    """Gatherer of the summary's `ports`, phase by phase."""
+
+    def __init__(self, site: Site, opened: Mapping[tuple[str, str], Record]) -> None:
+        """Take the site's ports, and the `port-open` records by port and transport.
+
+        The table has the order of the site, or that of a device's front.
+        """
+        self._opened = opened
+        front = site.device.ports if site.device else ()
+        order = {name: place for place, name in enumerate(front)}
+        ports = sorted(site.ports, key=lambda port: order.get(port.switch_port or "", 0))
+        self._one_host = site.lab is not None  # the load of one port is a load of all
+        self._ports = {port.name: port for port in ports}
+        self._number = {name: number for number, name in enumerate(self._ports)}
+        self._ends: dict[str, tuple[_Direction, _Direction]] = {}  # by transport
+        self._slowest: dict[tuple[str, str], list[Entry]] = {}  # phases by port and transport
+        self._variants: dict[tuple[str, str], dict[str, None]] = {}
+        self._downs: Counter[str] = Counter()
+
+    def add(self, result: m.PhaseResult, transport: str) -> None:
+        """Add one measured phase.
+
+        Ranks in dependent steps have different loads, so their ports can't be compared; a rate that
+        the tester limited does not count.
+        """
+        alike = result.entry["traffic"] != SCHEDULE
+        # Ports of whose flows some begin or end at a host that was the limit.
+        limited = {limit["port"] for limit in result.entry["tester_limited"]}
+        if limited:
+            every = self._one_host or SOME_RANK in limited
+            pairs = result.flows.pairs
+            limited.update(*[ends for ends in pairs if every or not limited.isdisjoint(ends)])
+        size, lost = len(self._ports), m.lost_frames(result.flows)
+        source, destination = self._ends.setdefault(transport, (_Direction(size), _Direction(size)))
+        for direction, name, shares in (
+            (source, "src", result.shares.source),
+            (destination, "dst", result.shares.destination),
+        ):
+            ports = result.flows.ends(name)
+            numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
+            direction.phases[numbers] += 1
+            places = np.array([self._number[port] for port in ports.names], dtype=np.int64)
+            direction.lost[places] += np.bincount(ports.place, lost, len(ports.names))
+            free = np.array([port not in limited for port in shares], dtype=bool)
+            percents = np.array(list(shares.values()), dtype=np.float64)
+            direction.percents.append((numbers[free], percents[free]))
+            parts = percents / _intended(result, name, shares)
+            middle = m.median(parts)
+            free &= ~np.isnan(parts)
+            if alike and middle and free.any():
+                direction.relative.append((numbers[free], parts[free] / middle))
+        slowest = result.entry["slowest"]
+        if alike and slowest and slowest["src"] not in limited:
+            place: Entry = {"trial": result.key.trial, "phase": result.key.phase}
+            for port in {slowest["src"], slowest["dst"]}:
+                self._slowest.setdefault((port, transport), []).append(place)
+
+    def lose_link(self, port: str) -> None:
+        """Record that the port's link went down."""
+        self._downs[port] += 1
+
+    def use(self, rows: Rows, transport: str) -> None:
+        """Record how frames of each port were sent and received, from rows of `ports`."""
+        for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
+            if variant:
+                self._variants.setdefault((port, transport), {})[variant] = None
+
+    def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
+        """Return an entry for each port and transport with flows, in the site's order.
+
+        `suspects`: suspected fault by port.
+        """
+        found = []
+        for transport, directions in sorted(self._ends.items()):
+            ends = (direction.entries() for direction in directions)
+            for (name, port), source, destination in zip(self._ports.items(), *ends, strict=True):
+                opened = self._opened.get((name, transport), {})
+                if source["phases"] or destination["phases"]:
+                    found.append(filled(
+                        "PortEntry",
+                        opened,
+                        as_source=source,
+                        as_destination=destination,
+                        port=name,
+                        transport=transport,
+                        network=port.network,
+                        switch=port.switch,
+                        switch_port=port.switch_port,
+                        rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
+                        link_downs=self._downs[name],
+                        variants=list(self._variants.get((name, transport), ())),
+                        suspect=suspects.get(name),
+                        slowest_phases=self._slowest.get((name, transport), []),
+                        **({"rounds": list(port.rounds)} if port.rounds else {}),
+                    ))  # fmt: skip
+        return found
+
+
+def chain_entries(
+    device: Device, trials: Mapping[tuple[int, int], Trial], phases: Iterable[Entry]
+) -> Iterator[Entry]:
+    """Yield the loss and delay of each phase through a chain of the device's ports, by passes."""
+    for phase in phases:
+        (part,) = trials[phase["trial"], phase["repeat"]].parts
+        places = sorted(device.ports.index(str(port.switch_port)) for port in part.ranks)
+        passes = (places[-1] - places[0] + 1) // 2
+        lost, offered = phase["lost_frames"], phase["offered_frames"]
+        kept = None if lost is None or not offered else 1 - min(lost, offered) / offered
+        trip = (phase["latency"]["round_trip"] or {}).get("p50")
+        yield filled(
+            "ChainEntry",
+            phase,
+            entry=device.ports[places[0]],
+            exit=device.ports[places[-1]],
+            passes=passes,
+            lost_ppm_per_pass=None if kept is None else 1e6 * (1 - kept ** (1 / passes)),
+            round_trip_us=trip,
+            us_per_pass=None if trip is None else trip / (2 * passes),
+        )
+
+
+def _intended(result: m.PhaseResult, end: str, ports: Iterable[str]) -> Floats:
+    """Return the intended load of each port as a share of its line rate, at most 1.
+
+    1 if all ports had equal loads, or if the load is unknown.
+    """
+    flows, places = result.flows, result.flows.ends(end)
+    rates = np.bincount(places.place, m.intended_line_bps(flows), len(places.names))
+    shares = np.minimum(rates / m.lines_of(places, result.lines), 1.0)
+    # TCP intends only what the network lets it send.
+    said = transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
+    alike = shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0)
+    if not said or alike or np.isnan(shares).any():
+        return np.ones(1)
+    by_name = dict(zip(places.names, shares.tolist(), strict=True))
+    return np.array([by_name[port] for port in ports])

@@ -52,8 +52,7 @@ from ..records.directory import (
 from ..records.store import Tables, TableWriter
 from ..records.summary_form import ClauseEntry, Entry, SummaryDocument, checked
 from .judge import FAIL, INCONCLUSIVE
-from .remake import remade
-from .summary import NOT_ENDED
+from .summary import NOT_ENDED, remade
 
 MANIFEST = "manifest.json"
 SCHEMA = "switchbench-manifest/1"
@@ -145,7 +144,7 @@ def load(directory: Path) -> dict[str, SealedFile]:
 
 
 def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
-    """Yield a sentence for each file that differs from the manifest."""
+    """Yield a sentence for each file that differs from its entry in the manifest."""
     for name, entry in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
@@ -181,7 +180,7 @@ def seal(directory: Path) -> None:
 
 
 def renew(directory: Path) -> None:
-    """Write the manifest of a sealed directory again after a command changed a file."""
+    """Seal a directory again after a command changed a file; one that was never sealed stays so."""
     if (directory / MANIFEST).exists():
         seal(directory)
 
@@ -192,7 +191,7 @@ NAMESPACE = "switchbench"
 
 
 def sign(directory: Path, key: Path) -> Path:
-    """Seal the directory and sign the manifest; return the path of the signature."""
+    """Seal a directory and sign its manifest; return the signature's file."""
     _refuse_other_key(key)
     seal(directory)
     replace_bytes(directory / SIGNATURE, _signature(directory / MANIFEST, key))
@@ -209,11 +208,8 @@ def try_key(key: Path) -> None:
 
 
 def _signature(message: Path, key: Path) -> bytes:
-    words = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", NAMESPACE]
-    done = _execute(words, message)
-    if done.returncode:
-        raise ConfigurationError(f"{key} can't sign: {_said(done)}")
-    return done.stdout
+    words = ("-f", str(key), "-n", NAMESPACE)
+    return _ssh_keygen(message, f"{key} can't sign", "sign", *words)
 
 
 def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
@@ -229,23 +225,20 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
             raise ConfigurationError(
                 f"{allowed} is no allowed_signers file (ssh-keygen(1): `NAME KEYTYPE KEY` a line)"
             )
-    common = ["-n", NAMESPACE, "-s", str(signature)]
+    common = ("-n", NAMESPACE, "-s", str(signature))
+    unfit = f"{signature} does not fit {message.name}"
     if allowed is None:
-        done = _execute(["ssh-keygen", "-Y", "check-novalidate", *common], message)
-        _refuse_bad(done, message, signature)
-        whose = _said(done, done.stdout).partition(" with ")[2]
+        said = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
+        whose = said.partition(" with ")[2]
         return f"by {whose}, whose owner is not checked: --allowed-signers says", False
-    words = ["ssh-keygen", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed)]
-    found = _execute(words, message)
-    principals = found.stdout.decode(errors="replace").splitlines()
-    if found.returncode or not principals:
-        raise ConfigurationError(
-            f"{signature} was made with a key that {allowed} does not allow: {_said(found)}"
-        )
-    words = ["ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", principals[0], *common]
-    done = _execute(words, message)
-    _refuse_bad(done, message, signature)
-    return _said(done, done.stdout).partition(" signature for ")[2], True
+    refusal = f"{signature} was made with a key that {allowed} does not allow"
+    words = ("-s", str(signature), "-f", str(allowed))
+    found = _ssh_keygen(message, refusal, "find-principals", *words).decode(errors="replace")
+    if not found.strip():
+        raise ConfigurationError(refusal)
+    words = ("-f", str(allowed), "-I", found.splitlines()[0])
+    said = _last_line(_ssh_keygen(message, unfit, "verify", *words, *common))
+    return said.partition(" signature for ")[2], True
 
 
 def _refuse_other_key(key: Path) -> None:
@@ -264,31 +257,33 @@ def _read(path: Path) -> str:
         raise ConfigurationError(f"{path} is no key: it is not text") from None
 
 
-def _execute(words: Sequence[str], message: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a program, which asks for a passphrase at the terminal by itself."""
+def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
+    """Return the output of `ssh-keygen -Y` on a message; `refusal`: of what fails, in words.
+
+    The program asks for a passphrase at the terminal by itself.
+    """
     try:
-        return subprocess.run(words, capture_output=True, check=False, input=message.read_bytes())
+        done = subprocess.run(
+            ["ssh-keygen", "-Y", action, *words],
+            capture_output=True,
+            check=False,
+            input=message.read_bytes(),
+        )
     except FileNotFoundError:
         raise ConfigurationError(
             "ssh-keygen is not installed: it is in Debian's package openssh-client"
         ) from None
-
-
-def _refuse_bad(done: subprocess.CompletedProcess[bytes], message: Path, signature: Path) -> None:
     if done.returncode:
-        raise ConfigurationError(f"{signature} does not fit {message.name}: {_said(done)}")
+        why = _last_line(done.stderr) or f"ssh-keygen ended with {done.returncode}"
+        raise ConfigurationError(f"{refusal}: {why}")
+    return done.stdout
 
 
-def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -> str:
-    """Return the last line that a program printed."""
-    text = (done.stderr if what is None else what).decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("Signing data on")]
-    return (
-        lines[-1].removeprefix("Enter passphrase: ").rstrip(".")
-        if lines
-        else f"{done.args[0]} ended with {done.returncode}"
-    )
+def _last_line(output: bytes) -> str:
+    """Return the last line of a program's output that says something."""
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Signing data on")]
+    return lines[-1].removeprefix("Enter passphrase: ").rstrip(".") if lines else ""
 
 
 # --- clauses fixed before traffic --------------------------------------------------------------
@@ -317,9 +312,9 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
 
 
 def changed_clauses(sha256: str | None, directory: Path) -> str | None:
-    """Return a sentence on clauses that changed since they were fixed; None if they did not.
+    """Return a sentence on what changed since clauses were fixed before traffic; None for nothing.
 
-    `sha256`: hash of the run's clauses; None: the run has none.
+    `sha256`: hash of the clauses; None where there are none.
     """
     if sha256 is None:
         return None
@@ -408,7 +403,7 @@ def _properties(summary: SummaryDocument, verdict: Entry) -> Iterator[tuple[str,
 
 
 def _lines(clause: ClauseEntry) -> Iterator[str]:
-    """Yield the requirement of a clause, its worst value and place; then its other failures."""
+    """Yield the required and the observed value, then the other values that fail."""
     seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
     at = f" at {clause['of']}" if clause["of"] else ""
     reason = f"; {clause['reason']}" if clause["reason"] else ""
@@ -437,7 +432,7 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class VerifyCheck:
-    """Result of one check. `holds` is None if nothing could or had to be checked."""
+    """Outcome of one check; `holds` is None where nothing could or had to be checked."""
 
     name: str
     holds: bool | None
@@ -446,7 +441,7 @@ class VerifyCheck:
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """Options of the verification."""
+    """Options of `verify`."""
 
     allowed: Path | None = None  # file of allowed signers; with it a signature is required
     clauses: str | None = None  # agreed hash of the clauses
@@ -509,13 +504,19 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
     if again is not None:
         yield from _verdict(directory, summary, again)
-    if (directory / JUNIT).exists():
-        yield _junit(directory, summary)
+    if (directory / JUNIT).exists():  # sealed or not
+        words = f"{JUNIT} is of another version: not compared"
+        holds: bool | None = None
+        if (directory / JUNIT).read_bytes() == (verdict and junit(summary, verdict)):
+            holds, words = True, f"{JUNIT} has the verdict of {SUMMARY}"
+        elif summary["run"]["versions"].get("switchbench") == __version__:
+            holds, words = False, f"{JUNIT} is not the verdict of {SUMMARY}"
+        yield VerifyCheck("junit", holds, words)
     if asked.clauses is not None:
         same = "are those agreed on"
         other = f"are not those agreed on ({asked.clauses}): {sha256 or 'none'}"
-        holds = sha256 == asked.clauses.lower()
-        yield VerifyCheck("clauses", holds, same if holds else other)
+        agreed = sha256 == asked.clauses.lower()
+        yield VerifyCheck("clauses", agreed, same if agreed else other)
 
 
 def _verdict(
@@ -592,17 +593,6 @@ def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
 
 
 def _offer_of(trial: Trial | ResolvedSettings, window_ns: int) -> tuple[object, ...]:
-    """Return transport, sizes, load and window of a trial; WAITING may extend the window."""
+    """Return transport, sizes, load and window; 0 for windows that may be longer (WAITING)."""
     window_ns = 0 if trial.traffic in WAITING else window_ns
     return trial.transport, trial.sizes, trial.load or Load(percent=100.0), window_ns
-
-
-def _junit(directory: Path, summary: SummaryDocument) -> VerifyCheck:
-    """Return the check that `verdict.xml` has the summary's verdict, sealed or not."""
-    verdict = summary.get("verdict")
-    wanted = None if verdict is None else junit(summary, verdict)
-    if (directory / JUNIT).read_bytes() == wanted:
-        return VerifyCheck("junit", True, f"{JUNIT} has the verdict of {SUMMARY}")
-    if summary["run"]["versions"].get("switchbench") == __version__:
-        return VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
-    return VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")

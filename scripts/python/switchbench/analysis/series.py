@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results over several trials: curves, single times, computation, steps, transports.
+"""Results of several trials: curves, single times, computation, schedules, transports.
 
 Times of ping-pong are half the round trip, as in the papers. A mean over single times misleads
 (Salmon, Stein and Sterling 1998), so each is kept as a row of the table `samples`.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from operator import itemgetter
@@ -25,9 +25,8 @@ import numpy as np
 
 from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
-from ..records.record_forms import Record
 from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseFlows, PhaseKey, Times, merged
-from ..records.schema import Row
+from ..records.schema import Record, Row
 from ..records.store import TableFile
 from ..records.summary_form import Entry, PlanEntry, filled
 from . import measures as m
@@ -39,10 +38,10 @@ ALIKE = 0.05  # relative difference of times below which paths are alike
 
 
 class SweepTable:
-    """Collector of ping-pong times, phase by phase, for curves by size."""
+    """Gatherer of ping-pong times, phase by phase, for curves by message size."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """Set up the table; `trials` are by id and repeat."""
+        """`trials` by id and repeat."""
         self._trials = trials
         self._flows: dict[tuple[int, int, str], Flows] = {}
 
@@ -54,7 +53,7 @@ class SweepTable:
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def lost(self, entry: Entry) -> int | None:
-        """Return the lost messages of a trial's entry; None if unknown."""
+        """Return the messages of a trial's entry that did not come back; None where unknown."""
         key = (entry["trial"], entry["repeat"], entry["network"])
         return merged(self._flows.get(key, {}).values()).lost
 
@@ -77,7 +76,7 @@ class SweepTable:
 
 
 def about(trial: Trial, network: str) -> Entry:
-    """Return the properties that distinguish a curve from others."""
+    """Return the setting that distinguishes a curve from others."""
     return {
         "transport": trial.transport,
         "network": network,
@@ -94,6 +93,7 @@ def _point(size: int, flows: Flows) -> Entry:
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
     figures = {"min": whole.min_ns, "mean": whole.mean_ns, "p50": whole.quantile_ns(0.5),
                "p99": whole.quantile_ns(0.99), "max": whole.max_ns}  # fmt: skip
+    slow = {"mean_us": half_us(mean_ns), "bandwidth_mbps": _bandwidth(size, mean_ns)}
     return {
         "size": size,
         "round_trips": whole.count,
@@ -101,24 +101,17 @@ def _point(size: int, flows: Flows) -> Entry:
         "flows": len(flows),
         "latency_us": {name: half_us(ns) for name, ns in figures.items()},
         "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
-        "slowest": None
-        if mean_ns is None
-        else {
-            "src": slowest[0],
-            "dst": slowest[1],
-            "mean_us": half_us(mean_ns),
-            "bandwidth_mbps": _bandwidth(size, mean_ns),
-        },
+        "slowest": slow | {"src": slowest[0], "dst": slowest[1]} if known else None,
     }
 
 
 def half_us(ns: float | None) -> float | None:
-    """Return half a round trip, in microseconds."""
+    """Return half a round trip in microseconds."""
     return None if ns is None else ns / 2000
 
 
 def _bandwidth(size: int, mean_ns: float | None) -> float | None:
-    """Return the bandwidth in Mbit/s: the size over half the mean round trip."""
+    """Return the bandwidth in Mbit/s: the size by half the mean round trip."""
     return None if not mean_ns else 8 * size / (mean_ns / 2000)
 
 
@@ -158,7 +151,7 @@ def path_of(curve: Entry) -> str:
 
 
 def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield for each two paths with equal matrices the ranges of size where each is faster."""
+    """Yield for each two paths with the same matrix the faster one by size, and the crossovers."""
     for one, other in combinations(curves, 2):
         if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
             continue
@@ -174,12 +167,12 @@ def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def matrix_of(curve: Entry) -> str:
-    """Return a key that is equal for comparable curves."""
+    """Return a key that is equal for curves that can be compared."""
     return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
 
 
 def _ranges(one: Entry, other: Entry) -> list[Entry]:
-    """Return the ranges of size with the faster path; null if both are alike."""
+    """Return ranges of sizes with the path to use in each; null where both are alike."""
     times = [
         {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
         for curve in (one, other)
@@ -191,9 +184,11 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
     ]
     found: list[Entry] = []
     within: dict[int, float] = {}  # crossings within a range of alike curves, by range
-    for place, (size, ratio) in enumerate(ratios):
+    for (lower, before), (size, ratio) in zip([(1, 0.0), *ratios], ratios, strict=False):
         use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
-        crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
+        crossed = None
+        if before * ratio < 0:
+            crossed = float(lower * (size / lower) ** (before / (before - ratio)))
         if found and found[-1]["use"] == use:
             found[-1]["to"] = size
             if crossed:
@@ -206,14 +201,6 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
         if len(around) == 2:
             found[place]["crossover_size"] = found[place]["crossover_size"] or crossed
     return found
-
-
-def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | None:
-    """Return the size at which two curves cross between two points; None if they do not."""
-    if before[1] * after[1] >= 0:
-        return None
-    share = before[1] / (before[1] - after[1])
-    return float(before[0] * (after[0] / before[0]) ** share)
 
 
 # --- single times, and computation beside messages ------------------------------------------------
@@ -249,17 +236,14 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
 
 
 def computing(
-    trials: Sequence[Trial], records: Mapping[tuple[int, int], Sequence[Record]]
+    trials: Mapping[tuple[int, int], Trial], records: Mapping[tuple[int, int], Sequence[Record]]
 ) -> list[Entry]:
     """Return an entry for each trial that computed: the slowdown of nodes beside their messages.
 
     `records`: `compute` records by trial and repeat.
     """
     found = []
-    for trial in trials:
-        told = records.get((trial.id, trial.repeat), ())
-        if not told:
-            continue
+    for key, told in sorted(records.items()):
         alone, beside = (_rate(told, part) for part in _PARTS)
         shares = {one["node"]: slower(*(_rate([one], part) for part in _PARTS)) for one in told}
         known = {node: share for node, share in shares.items() if share is not None}
@@ -267,10 +251,10 @@ def computing(
         spread = interval(list(known.values()), _CONFIDENCE)
         found.append(filled(
             "Computing",
-            trial,
-            trial=trial.id,
-            parameters=dict(trial.parameters),
-            nodes=len(shares),
+            trials[key],
+            trial=key[0],
+            parameters=dict(trials[key].parameters),
+            nodes=len(told),
             share=told[0]["share"],
             compute_only_mflops=alone,
             concurrent_mflops=beside,
@@ -290,7 +274,7 @@ def computing(
 
 
 def _rate(records: Sequence[Record], part: str) -> float | None:
-    """Return the Mflop/s of one thread: all operations over the time of all pieces."""
+    """Return the mean Mflop/s of a thread: operations by the time that their pieces took."""
     busy_ns = sum(record[part]["busy_ns"] for record in records)
     operations = sum(record[part]["operations"] for record in records)
     return operations / busy_ns * 1000 if busy_ns else None
@@ -321,13 +305,13 @@ class RankTimes:
 
     @property
     def mean_us(self) -> float | None:
-        """Return the mean time of a repetition, in µs."""
+        """Mean time of a repetition, us."""
         return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
 
 
 @dataclass
 class MeasuredExecutions:
-    """Measured repetitions of one trial in one network: times of ranks, and rates at ports."""
+    """Repetitions of one trial in one network: ranks by phase, and rates of the ports."""
 
     trial: Trial
     network: str
@@ -336,33 +320,19 @@ class MeasuredExecutions:
     # by phase: ranks that only waited for the others
     idle: dict[int, int] = field(default_factory=dict)
 
-    def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
-        """Drop the ranks of a phase whose repetitions had no message.
-
-        In a ping-pong among many only two ranks have messages, and IMB's times are over these two.
-        """
-        ranks = self.phases.get(phase, {})
-        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
-        if len(idle) < len(ranks):
-            self.phases[phase] = {name: one for name, one in ranks.items() if name not in idle}
-            self.idle[phase] = len(idle)
-
     @property
     def ranks(self) -> list[RankTimes]:
-        """Return the times of all ranks in all phases."""
+        """Times of all ranks in all phases."""
         return [times for ranks in self.phases.values() for times in ranks.values()]
 
     @property
     def about(self) -> Entry:
-        """Return the properties that distinguish the trial from others."""
+        """Setting that distinguishes this trial from others."""
         return about(self.trial, self.network)
 
     @property
     def iterations(self) -> int:
-        """Return the iterations of the benchmark that the trial represents.
-
-        0: it represents none.
-        """
+        """Iterations of the application kernel that the trial stands for; 0 for none."""
         return self.trial.steps.iterations or 0 if self.trial.steps else 0
 
     @property
@@ -395,7 +365,7 @@ class ExecutionTable:
     """
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """Set up the table; `trials` are by id and repeat."""
+        """`trials` by id and repeat."""
         self._trials = trials
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
@@ -408,14 +378,20 @@ class ExecutionTable:
             )
 
     def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
-        """Add all flows of one phase.
+        """Take all flows of one phase: how fast data reached the ports.
 
-        Flows give the data rate at ports, and the ranks that had messages.
+        Ranks that went through repetitions without any message are left out: of a ping-pong among
+        many only two do something, and IMB's times are over these.
         """
         one = self._of(trial, network)
         one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
-        idle = zip(flows.pairs, flows.idle.tolist(), strict=True)
-        one.leave_out_idle(phase, {end for pair, is_idle in idle if not is_idle for end in pair})
+        ends = zip(flows.pairs, flows.idle.tolist(), strict=True)
+        busy = {end for pair, is_idle in ends if not is_idle for end in pair}
+        ranks = one.phases.get(phase, {})
+        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
+        if len(idle) < len(ranks):
+            one.phases[phase] = {name: times for name, times in ranks.items() if name not in idle}
+            one.idle[phase] = len(idle)
 
     def average_us(self, trial: Trial, network: str) -> float | None:
         """Return the value of one repeat for the mean over repeats, in µs."""
@@ -570,21 +546,18 @@ class TransportSeries:
 
     @property
     def load(self) -> str:
-        """Return the intended load as a text that distinguishes it from others."""
+        """Key of the requested load."""
         return json.dumps(self.plans[0]["load"], sort_keys=True)
 
     @property
     def asked(self) -> float:
-        """Return the intended load as a number to sort by: percent of line if known."""
+        """Requested load as a number to sort by: percent of line where known."""
         share = self.plans[0]["intended_load"]
         return float(next(iter(self.plans[0]["load"].values())) if share is None else share)
 
     @property
     def message_bytes(self) -> int | None:
-        """Return the payload of one message, or of one frame.
-
-        None for a mixture or without data.
-        """
+        """Payload bytes of a message or frame; None for a mixture, or without any delivery."""
         plan = self.plans[0]
         if plan["size_unit"] == "message":
             return plan["size"] if isinstance(plan["size"], int) else None
@@ -596,16 +569,16 @@ class TransportSeries:
 
     @property
     def rates(self) -> dict[int, float | None]:
-        """Return the mean payload rate of a flow by repeat, in Mbit/s."""
+        """Mean payload rate of a flow by repeat, Mbit/s."""
         return {plan["repeat"]: plan["throughput"]["mean"] for plan in self.plans}
 
     @property
     def rate(self) -> float | None:
-        """Return the mean of the rates over repeats, in Mbit/s."""
+        """Mean payload rate of a flow over the repeats, Mbit/s."""
         return m.mean(self.rates.values())
 
     def cpu_per_gb(self, name: Literal["cpu_s", "cpu_process_s"]) -> float | None:
-        """Return the CPU seconds of all repeats per 10^9 bytes of payload."""
+        """Return the CPU seconds per GB of payload, of all repeats."""
         seconds = m.total(plan[name] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
         return None if seconds is None or not delivered else seconds / (delivered / m.GIGA)

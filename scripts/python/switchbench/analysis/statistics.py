@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Confidence of a mean over repeats, and the decision whether to repeat once more.
+"""Confidence intervals of means over repeats, and whether one more repeat is needed.
 
 The interval is Student's t, wider if the number of repeats was decided by looking at the values.
 doc/reference/measures.md, "Repeats", has the formulas.
@@ -129,7 +129,7 @@ class ConfidenceInterval:
 
     @property
     def low(self) -> float:
-        """Return the lower end of the interval."""
+        """Lower end of the interval."""
         return self.mean - self.half_width
 
     @property
@@ -139,7 +139,7 @@ class ConfidenceInterval:
 
     @property
     def width(self) -> float:
-        """Return the interval's full width as a share of the mean."""
+        """Full width of the interval as a share of the mean."""
         if self.half_width == 0.0:
             return 0.0
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
@@ -174,14 +174,14 @@ class _Point:
 
 
 class RepeatTable:
-    """Collector of repeats, which decides whether more are needed, and how certain the mean is.
+    """Table of repeats: whether there are enough, and the interval of their mean.
 
     The decision depends on the values alone, so that a summary computed again from the records has
     the same result.
     """
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        """Set up the table for the planned trials."""
+        """Begin with the planned trials."""
         self._points: dict[int, _Point] = {}
         for trial in trials:
             self.expect(trial)
@@ -213,7 +213,7 @@ class RepeatTable:
     def doubt(self, trial: Trial) -> str | None:
         """Return why the mean of the trial's setting is inconclusive.
 
-        None if the mean is certain, or no width was requested.
+        None where it is conclusive, or no width was configured.
         """
         point = self._points[trial.point]
         doubts = (self._doubt(trial.repeats, point.of(part.network)) for part in trial.parts)

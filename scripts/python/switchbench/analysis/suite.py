@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Engine of suites: the choice of the next trial, and the results of each subtest.
+"""Course of a suite: the next trial, and the results of each subtest from its trials.
 
 A suite's course depends on the results of its trials alone, so results are not recorded: they are
 computed from the trials of a results directory.
@@ -39,7 +39,7 @@ Facts = Mapping[int, TrialFacts]  # by trial number
 
 
 class Measurement:
-    """Subtest at one size, with its trials in order."""
+    """Measurement of one subtest at one size: its trials one after the other."""
 
     def __init__(
         self, run: Run, planned: Trial, earlier: Mapping[str, Row], used_s: float = 0.0
@@ -61,7 +61,7 @@ class Measurement:
 
     @property
     def trial(self) -> ProposedTrial | None:
-        """Return the next trial; None at the end."""
+        """Next trial to measure; None when there is none."""
         return None if self.search is None else self.search.trial
 
     def has(self, key: str) -> bool:
@@ -110,11 +110,11 @@ class Measurement:
 
     @property
     def is_judged(self) -> bool:
-        """Return whether the trials have a result on the device."""
+        """Return whether its trials show anything of the device."""
         return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
-        """Return the outcome as a sentence, and whether it is complete."""
+        """Return a sentence on how the measurement ended, and whether its result is complete."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
         results = self.results
@@ -133,7 +133,7 @@ class Measurement:
 
 
 class SuiteCourse:
-    """Suite in progress: `trial` is the next trial, `answer` takes its result."""
+    """Suite in progress: `trial` is to be measured next, `answer` takes its result."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -152,7 +152,7 @@ class SuiteCourse:
 
     @property
     def every(self) -> list[Measurement]:
-        """Return all measurements, including future ones."""
+        """All measurements, including those that have not begun."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
         for one in later:  # their starting point is unknown
             if one.search is None:
@@ -348,10 +348,9 @@ LATE_SHARE = 0.01  # share of the learning frames
 
 
 def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
-    """Return the facts of one trial over all phases and networks; none if incomplete.
+    """Return the facts of a trial, over its phases and networks; none of an incomplete trial.
 
-    If some ports send streams of bytes, the goodput comes from the streams, and all else from
-    frames.
+    Where some ports send streams of bytes, their goodput is a fact; all others are of frames.
     """
     told = list(results)
     every = [result for result in told if result.entry["size_unit"] == "frame"]
@@ -425,7 +424,7 @@ def _port_facts(
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
-    """Return a trial's facts as a search reads them; `bad`: frames that fail the trial."""
+    """Return a trial's loss as a search takes it; `bad`: frames that fail the trial."""
     if not facts.offered:
         return TrialLoss(0, 0, intended_s, tester_limited=True)
     return TrialLoss(

@@ -6,19 +6,26 @@ records/summary_form.toml defines the form, doc/reference/measures.md the formul
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
 
+from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.collector import Expected, Moment
-from ..records.record_forms import DamagedRecord, Record
-from ..records.rows import PhaseKey, PhaseRows
+from ..records.collector import Expected
+from ..records.directory import AFTER, BEFORE, PLAN, compare_counters
+from ..records.rows import Moment, PhaseKey, PhaseRows
+from ..records.schema import BY_PHASE, DamagedRecord, Record, checked
+from ..records.store import SUPERSEDED, Tables, cut_streams, finish
 from ..records.summary_form import (
     SCHEMA,
     Entry,
@@ -35,6 +42,8 @@ from .located import Locator
 from .measures import MisdeliveredFrames, PhaseResult, or_zero
 from .phases import (
     PhaseResults,
+    PortTable,
+    chain_entries,
     contradiction,
     plan_entry,
     repeat_value,
@@ -42,7 +51,6 @@ from .phases import (
     surplus,
     trial_words,
 )
-from .ports import PortTable, chain_entries
 from .statistics import RepeatTable
 from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
 from .tester import above_line, explains_all, windows_above_line
@@ -80,13 +88,13 @@ _TAKEN = _BRIEF | {"ready", "compute", "event", "bye"}
 
 
 class Summary:
-    """Summary under construction from events and phases, which can be read at any moment."""
+    """Summary of a run in progress: takes events and phases as they arrive."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Set up the summary; like Judge, refuse a clause that no trial of the run can answer.
+        """Begin without any record; raise ConfigurationError for a clause without a trial (Judge).
 
-        `brief`: only `needed`, `findings` and `ended_phase` are used, and memory does not grow with
-        the number of trials.
+        `brief`: only `needed`, `findings` and `ended_phase` will be used, and memory does not grow
+        with the trials that end.
         """
         self._brief = brief
         self.scatter: list[Entry] = []  # results of single times
@@ -114,11 +122,11 @@ class Summary:
         self._begin()
 
     def _begin(self) -> None:
-        """Set up the tables that only `finish` uses."""
+        """Reset what only `finish` needs."""
         self._sweep = series.SweepTable(self._trials)
         self._computed: dict[TrialKey, list[Record]] = {}
         self._executions = series.ExecutionTable(self._trials)
-        self._ports = PortTable(self._run.site)
+        self._ports = PortTable(self._run.site, self._results.opened)
         self._other_traffic: dict[str, list[tuple[str, int, int]]] = {}
         self._entries: list[PhaseEntry] = []
         self._plans: list[PlanEntry] = []
@@ -127,7 +135,7 @@ class Summary:
         self._notes: list[str] = []
 
     def take(self, event: Record) -> None:
-        """Add one event; DamagedRecord if the event can't be the run's."""
+        """Take one event; raise DamagedRecord where it is not of this run."""
         kind, repeat = event["type"], event.get("repeat") or 0
         if kind not in (_BRIEF if self._brief else _TAKEN):
             return
@@ -139,7 +147,6 @@ class Summary:
                 self._results.clocks.take_ready(event)
             case "port-open":
                 self._results.open_port(event)
-                self._ports.open(event)
             case "misdelivered-flow":
                 place = (event["trial"], repeat, event["phase"]), event["network"]
                 flow = event.get("src"), event.get("dst"), event["port"]
@@ -153,8 +160,13 @@ class Summary:
                 got = f"{event.get('received')} of {event.get('sent')} probes arrived"
                 ends = f"{event['dst']} can't be reached from {event['src']}"
                 self._notes.append(f"trial {event['trial']}: {ends}: {got}")
-            case "event":
-                self._take_event(event)
+            case "event" if event.get("kind") not in _EXPECTED:
+                if event.get("kind") == "link-down" and event.get("port"):
+                    self._ports.lose_link(event["port"])
+                words = (event.get("port"), event.get("kind"), event.get("text"))
+                said = ": ".join(str(word) for word in words if word)
+                full = said not in self._events and len(self._events) >= _EVENTS_MOST
+                self._events[f"{event.get('node')}: further events" if full else said] += 1
             case "bye" if refused := event.get("dropped_datagrams"):
                 came = "was" if refused == 1 else "were"
                 self._alarms.append(
@@ -163,7 +175,7 @@ class Summary:
                 )
 
     def take_phase(self, phase: PhaseRows) -> None:
-        """Add the rows of an ended phase; DamagedRecord if a row can't be the run's."""
+        """Take the rows of an ended phase; raise DamagedRecord where they are not of this run."""
         self._expected.check_phase(phase)
         number, repeat, own = phase.moment
         trial = self._trials[number, repeat]
@@ -214,7 +226,7 @@ class Summary:
         return sorted(phase for phase in limited if (trial.id, phase) not in self._unexplained)
 
     def needed(self, trial: Trial) -> bool:
-        """Return whether a trial is needed, given the repeats before it."""
+        """Return whether the trial is needed, after the repeats before it."""
         return self._repeats.needed(trial)
 
     def findings(self) -> list[FindingEntry]:
@@ -261,7 +273,7 @@ class Summary:
                 "curves": curves,
                 "crossovers": list(series.crossovers(curves)),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],
-                "concurrent_computation": series.computing(self._run.trials, self._computed),
+                "concurrent_computation": series.computing(self._trials, self._computed),
             },
             "steps": steps,
             "ports": self._ports.summary(self.locator.suspects_by_port()),
@@ -310,16 +322,6 @@ class Summary:
 
     # --- records ---------------------------------------------------------------------------
 
-    def _take_event(self, record: Record) -> None:
-        if record.get("kind") in _EXPECTED:
-            return
-        if record.get("kind") == "link-down" and record.get("port"):
-            self._ports.lose_link(record["port"])
-        words = (record.get("port"), record.get("kind"), record.get("text"))
-        said = ": ".join(str(word) for word in words if word)
-        full = said not in self._events and len(self._events) >= _EVENTS_MOST
-        self._events[f"{record.get('node')}: further events" if full else said] += 1
-
     def _trial(self, key: TrialKey) -> OpenTrial:
         if key in self._closed:
             raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
@@ -333,7 +335,7 @@ class Summary:
     def _take_result(
         self, trial: Trial, place: int, result: PhaseResult, open_trial: OpenTrial
     ) -> None:
-        """Add a phase's result in one network, which is the `place`th of the trial."""
+        """Take the result of a phase in one network, the `place`th of its trial."""
         key = result.key
         with np.errstate(all="ignore"):  # a value beyond the range of floats was not observed
             own = trial.of(key.network)
@@ -380,7 +382,7 @@ class Summary:
             self.locator.forget_clean()
 
     def _not_needed(self) -> set[TrialKey]:
-        """Return the repeats that were skipped because the repeats before sufficed."""
+        """Return the repeats that were not run because enough were measured before them."""
         return {
             key
             for key, trial in self._trials.items()
@@ -388,7 +390,7 @@ class Summary:
         }
 
     def _missing(self) -> list[str]:
-        """Return a sentence for each requested trial without records."""
+        """Return a sentence for each part of the plan that left no record."""
         sentences = []
         not_needed = self._not_needed()
         for key, trial in self._trials.items():
@@ -437,3 +439,133 @@ def other_traffic_sentences(phases: Mapping[str, list[tuple[str, int, int]]]) ->
             f"{name}: {of(frames, 'frame')} {came} none of this run's, in {every[0][0]}{more}"
             f"{cost if displaced else ''}"
         )
+
+
+# --- of a results directory's plan and tables -----------------------------------------------------
+
+# Errors that computing with nonsensical records raises; OSError is pyarrow's.
+DAMAGE = (
+    *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
+    OSError,
+)
+KILLED = (
+    "the run's command was killed: what was measured until then is here; a lab that it made stays "
+    "until the next run (`switchbench doctor` names it)"
+)
+
+
+def is_begun_only(summary: SummaryDocument) -> bool:
+    """Return whether the run's command could not complete this summary.
+
+    A directory of imported results has no trials of its own.
+    """
+    ours = not summary.get("imported")
+    return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Switch garbage collection off: records have no cycles, and it takes a sixth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
+def elsewhere(directory: Path) -> Iterator[Path]:
+    """Yield a temporary folder with links to the tables, where `finish` may write."""
+    with TemporaryDirectory(prefix="switchbench-") as name:
+        for file in directory.iterdir():
+            if file.suffix in (".arrows", ".parquet") or file.name in (BEFORE, AFTER):
+                (Path(name) / file.name).symlink_to(file.resolve())
+        yield Path(name)
+
+
+@_no_collector()
+def remade(
+    run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
+) -> SummaryDocument:
+    """Return the summary made again from plan and tables.
+
+    `summary` is the present one, for values without records. `ended`: the run is known not to be
+    running any more. `keep`: put records and samples in their final form in the directory;
+    otherwise nothing is written.
+    """
+    faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
+    refused = summary["exit_status"] == REFUSED_RUN
+    with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
+        try:
+            gathered = gather(finish(place, run) if keep or run.again else run, place)
+            faults += [fault for fault in cut_streams(place) if fault not in faults]
+            return gathered.finish(summary["run"], faults, refused)
+        except SwitchbenchError as error:
+            raise type(error)(str(error).replace(str(place), str(directory))) from None
+        except DAMAGE as error:
+            why = " ".join(str(error).split())
+            raise ConfigurationError(
+                f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}; "
+                "one of them is damaged or from elsewhere"
+            ) from None
+
+
+@_no_collector()
+def gather(run: Run, directory: Path) -> Summary:
+    """Return a summary that has taken all tables of a results directory."""
+    summary = Summary(run)
+    feed(summary, directory)
+    summary.scatter = series.scatter_times(directory, run.trials)
+    if run.superseded:
+        summary.superseded = superseded(run, directory)
+    summary.switch = compare_counters(run.switch_counters, directory)
+    return summary
+
+
+def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
+    """Feed a summary with all rows of a directory's tables.
+
+    `events`: only events of these types, and no phases.
+    """
+    tables = Tables(directory, BY_PHASE if events is None else ())
+    try:
+        for event in tables.events():
+            if events is None or event["type"] in events:
+                summary.take(checked(event))
+        for phase in tables.phases():
+            summary.take_phase(phase)
+    except DamagedRecord as error:
+        raise ConfigurationError(f"{directory}: the tables do not fit {PLAN}: {error}") from None
+    summary.close_ended()
+
+
+def superseded(run: Run, directory: Path) -> list[Entry]:
+    """Return the entries of phases before they were measured again.
+
+    The tables are in the folder SUPERSEDED.
+    """
+    folder = directory / SUPERSEDED
+    if not folder.exists():
+        raise ConfigurationError(
+            f"{folder} is missing: it has the tables of phases that were measured again; bring it "
+            "back from where the results were made"
+        )
+    before = Summary(
+        replace(run, trials=(*run.trials, *run.superseded), expectations=(), superseded=())
+    )
+    feed(before, directory, ("hello", "port-open", "ready"))
+    feed(before, folder)
+    first = {trial.id: trial.id if trial.again is None else trial.again
+             for trial in (*run.trials, *run.superseded)}  # fmt: skip
+    return [
+        filled(
+            "SupersededEntry",
+            entry,
+            trial=first[entry["trial"]],
+            reason="; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])
+            or None,
+        )
+        for entry in before.phases()
+    ]

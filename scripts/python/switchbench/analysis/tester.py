@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Effects in a phase beside the network's: losses of hosts, limits of the tester, wrong lines.
+"""Effects of the tester on a phase: frames that hosts lost, limits of hosts, wrong line rates.
 
-A missing frame was lost in the sender's host, in the network or in the receiver's host, or
-displaced by other traffic. The tester's counts (offered and verified frames) are compared with the
-counters of the ports' drivers and interfaces, whose differences over the phase are in the `port`
-records. doc/reference/measures.md has the formulas under "Loss by location", "Tester-limited" and
-"Above line rate".
+A frame is lost in the sender's host, in the network, in the receiver's host, or because other
+traffic took its place. Our own counts (frames offered and verified) are compared with those of the
+ports' drivers and interfaces, whose differences over the phase stand in the `port` records.
+Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above line rate".
 
 Rates above the line are computed by port for windows; for steps, without windows, IMB's bandwidth
 of a message by its time is used. A lab's shapers have a token bucket (`burst`) that fills up in
@@ -103,7 +102,7 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _lacking(result: m.PhaseResult) -> Floats:
-    """Return by port the frames lost on the way to it, without known losses of hosts."""
+    """Return by port the frames lost on the way to it, less the drops that its host counted."""
     flows = result.every
     lost = m.sum_by_port(flows.ends("dst"), m.or_zero(m.lost_frames(flows)))
     came = np.array([lost.get(port) or 0.0 for port in result.ports.texts("port")])
@@ -183,9 +182,9 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """Return the lost frames of each flow that neither drops in hosts nor other traffic explains.
+    """Return by flow a lower bound of the frames that neither its hosts nor other traffic lost.
 
-    A lower bound; NaN if unknown, or if flows and ports contradict each other.
+    NaN where drops are unknown, or where flows and ports contradict each other.
     """
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
@@ -274,7 +273,7 @@ def _hosts(result: m.PhaseResult) -> _Hosts:
 
 
 def _receiver_host(ports: Rows) -> Floats:
-    """Return the frames that reached the port but not the worker."""
+    """Return by port the frames that reached it and not our worker."""
     taken = m.or_zero(ports.floats("probes_received"))
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
@@ -333,10 +332,10 @@ _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_fr
 
 
 def explains_all(result: m.PhaseResult) -> bool:
-    """Return whether the tester was the limit and explains all anomalies of the phase.
+    """Return whether the tester was the limit and explains all oddities of the phase.
 
-    Then hosts dropped all lost frames, no cable lost its carrier, and no frame was duplicated,
-    late, damaged or misdelivered.
+    Hosts dropped every lost frame, no cable lost its carrier, and no frame was duplicated, late,
+    damaged or misdelivered.
     """
     entry: Mapping[str, object] = result.entry
     if not entry["tester_limited"] or entry["state"] not in ("complete", "partial"):
@@ -362,10 +361,10 @@ def host_limits(
     lines: Mapping[str, int],
     computes: bool = False,
 ) -> list[Entry]:
-    """Return the ports whose hosts offered too little, dropped frames, or missed start or window.
+    """Return the limits of hosts: offered too little, dropped frames, began late, or window off.
 
-    `window_s`: the agreed window; None: ends need not meet it. `computes`: nodes compute alone
-    before their messages begin.
+    `window_s`: the agreed window; None where its ends need not be met. `computes`: nodes compute
+    alone before their messages begin.
 
     The network held a port back in two cases: PAUSE frames, counted with their longest time; and a
     port that refused frames and also loses frames to it, since its link is slow in both directions.
@@ -428,7 +427,7 @@ def starved(
 
 
 class _Shortfall(NamedTuple):
-    """Intended frames that one port did not send."""
+    """Difference between the intended and the sent frames of a port."""
 
     percent: float
     frames: float
@@ -436,9 +435,9 @@ class _Shortfall(NamedTuple):
 
 
 def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall]:
-    """Return the shortfall of each port above the allowed share.
+    """Return by port a shortfall that is more than allowed.
 
-    TCP sends less than intended because the network requires it, so only frames are judged.
+    Only transports of frames are judged: TCP sends less than intended where the network is slow.
     """
     sent, intended = flows["sent_frames"], flows["intended"]
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
@@ -469,9 +468,9 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
 
 
 def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
-    """Return the start delay of each port in ms, after the agreed start and its delay.
+    """Return by port how late it began, in ms after the agreed start and its delay.
 
-    If no port reports its start, the nodes' skew is used.
+    Where no port reports its start, it is the nodes' skew.
     """
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
     starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)

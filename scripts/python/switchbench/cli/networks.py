@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..analysis.remake import gather
+from ..analysis.summary import gather
 from ..base import format, quantities
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate

@@ -14,9 +14,8 @@ from typing import Any
 
 from .. import __version__
 from ..analysis import sealing
-from ..analysis.remake import remade
 from ..analysis.sealing import write_record
-from ..analysis.summary import NOT_ENDED
+from ..analysis.summary import NOT_ENDED, remade
 from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..importers import directory

@@ -27,9 +27,8 @@ from rich.console import Console
 
 from .. import __version__
 from ..analysis import sealing
-from ..analysis.remake import elsewhere, gather
 from ..analysis.sealing import changed_clauses, fix_clauses, write_record
-from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
+from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, elsewhere, gather
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.format import bit_rate

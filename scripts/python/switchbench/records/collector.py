@@ -11,13 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..base.model import Run, Trial
-from .record_forms import DamagedRecord, Record
-from .rows import EXECUTION, Histogram, PhaseRows
-from .schema import MOMENT, Row, columns_of, flow_side, record_batch
+from .rows import EXECUTION, Histogram, Moment, PhaseRows
+from .schema import MOMENT, DamagedRecord, Record, Row, columns_of, flow_side, record_batch
 
 PROBE = -1  # phase number of the connectivity check
 
-Moment = tuple[int, int, int]  # trial, repeat, phase
 PhaseData = dict[str, Any]  # Arrow record batches of an ended phase, by table
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
@@ -42,10 +40,7 @@ class _Phase:
         self._spans: list[Row] = []
 
     def take(self, record: Record) -> None:
-        """Add a record to the rows.
-
-        DamagedRecord if the record's end of a flow is known already.
-        """
+        """Take one record; raise DamagedRecord for a second record of the same end of a flow."""
         match record["type"]:
             case "flow":
                 self._take_flow(record)
@@ -60,7 +55,15 @@ class _Phase:
                 clock = {name: record.get(key) for key, name in _CLOCK.items()}
                 self._clocks[record["node"]] = clock
             case "interval":
-                self._take_spans(record)
+                ends = record["at_ms"]
+                spans = list(zip([record["from_ms"], *ends], ends, strict=False))
+                self._spans += [
+                    {"network": record["network"], "src": src, "dst": record["dst"],
+                     "from_ms": begin, "to_ms": end, "payload_bytes": count}
+                    for src, counts in record["flows"]
+                    for (begin, end), count in zip(spans, counts, strict=False)
+                    if end > begin
+                ]  # fmt: skip
             case _:
                 self._take_times(record)
 
@@ -91,16 +94,6 @@ class _Phase:
         times.add_record(record)
         self._times[tuple(row.values())] = row | more, times
 
-    def _take_spans(self, record: Record) -> None:
-        ends = record["at_ms"]
-        for src, counts in record["flows"]:
-            flow = {"network": record["network"], "src": src, "dst": record["dst"]}
-            self._spans += [
-                {**flow, "from_ms": begin, "to_ms": end, "payload_bytes": count}
-                for begin, end, count in zip([record["from_ms"], *ends], ends, counts, strict=False)
-                if end > begin
-            ]
-
     def tables(self, moment: Moment) -> PhaseData:
         """Return the phase's rows by table."""
         place = dict(zip(MOMENT, moment, strict=True))
@@ -127,7 +120,7 @@ def _columns(table: str, record: Record) -> Row:
 
 
 class Collector:
-    """Collector of a run's records, which returns each phase once all nodes have ended it."""
+    """Gatherer of a run's records, which returns each phase once all nodes ended it."""
 
     def __init__(self, run: Run) -> None:
         self._nodes = {process.name for process in run.site.processes}
@@ -139,7 +132,7 @@ class Collector:
     def take(self, record: Record) -> list[PhaseData]:
         """Take a record; return the phases that ended with the record, as rows by table.
 
-        An event is only checked against earlier records: it belongs to no row of a phase.
+        An event is a row of its own: only its order is checked, and no phase is returned for it.
         """
         kind = record["type"]
         if kind not in (*_PER_PHASE, _BESIDE, "trial"):
@@ -189,25 +182,25 @@ def is_event(record: Record) -> bool:
     return record["type"] not in _PER_PHASE and record["type"] not in _LIVE
 
 
-# --- whose records can be in a run's results -----------------------------------------------------
+# --- records that fit a run ----------------------------------------------------------------------
 
-# The end of a flow that a record describes, whose node must have written the record.
+# The key of the port that the node of a record has to have, by the record's type.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
 _OWN_PORT = {
     "port-open": "port", "port": "port", "misdelivered-flow": "port", "event": "port",
     "interval": "dst", "reorder": "dst", EXECUTION: "rank",
 }  # fmt: skip
-# By table: columns that name ports, and columns that identify a row in a phase and network.
+# By table: columns that name ports, and columns that identify a row of a phase and network.
 _NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
           "intervals": ("src", "dst")}  # fmt: skip
 _SINGLE = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst", "kind")}
 
 
 class Expected:
-    """Names and numbers of a run, against which records are checked."""
+    """Names and numbers of a run, for checks of records and rows."""
 
     def __init__(self, run: Run) -> None:
-        """Take the names from the run's site and trials."""
+        """Take the names and numbers of the run's site and trials."""
         processes = run.site.processes
         self._owner = {port.name: process.name for process in processes for port in process.ports}
         self._nodes = {process.name for process in processes}
@@ -223,7 +216,7 @@ class Expected:
         self._ranks[key] = {p.network: {port.name for port in p.ranks} for p in trial.parts}
 
     def check(self, record: Record) -> None:
-        """Raise DamagedRecord if no node of the run can have written the record."""
+        """Raise DamagedRecord where no node of this run can have written the record."""
         node = record.get("node")
         if node not in self._nodes:
             raise DamagedRecord(f"it is of the node {node!r}, and this run has none of that name")
@@ -236,12 +229,21 @@ class Expected:
             for end in (record.get("src"), record.get("dst")):
                 if isinstance(end, str) and end not in ranks:
                     raise DamagedRecord(f"trial {number} has no rank {end!r}")
-        for port in _own_ports(record):
+        kind = record["type"]
+        key = _OWN_PORT.get(kind, "")
+        if kind == "flow":
+            key = "src" if record["side"] == "source" else "dst"
+        elif kind == "histogram":
+            key = "dst" if record["kind"] in _OF_DESTINATION else "src"
+        ports = [record[key]] if record.get(key) is not None else []
+        if kind == "progress":
+            ports = [name for name, *_ in record.get("ports") or ()]
+        for port in ports:
             if self._owner.get(port) != node:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
 
     def check_phase(self, phase: PhaseRows) -> None:
-        """Raise DamagedRecord if a phase has rows that are not the run's, or rows twice."""
+        """Raise DamagedRecord where a phase has rows of another run, or one twice."""
         number, repeat, own = phase.moment
         every = self._ranks_of(number, repeat, own)
         strange = set(phase.rows("phases").texts("node")) - self._nodes
@@ -277,15 +279,3 @@ def _of_network(ranks: dict[str, set[str]], network: Any, number: object) -> set
     if network not in ranks:
         raise DamagedRecord(f"trial {number} has no network {network!r}")
     return ranks[network]
-
-
-def _own_ports(record: Record) -> list[str]:
-    """Return the ports that the record's node must own."""
-    kind = record["type"]
-    key = _OWN_PORT.get(kind, "")
-    if kind == "flow":
-        key = "src" if record["side"] == "source" else "dst"
-    elif kind == "histogram":
-        key = "dst" if record["kind"] in _OF_DESTINATION else "src"
-    names = [record[key]] if record.get(key) is not None else []
-    return [name for name, *_ in record.get("ports") or ()] if kind == "progress" else names

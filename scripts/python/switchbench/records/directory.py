@@ -42,7 +42,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Part, Port, Run, SwitchCountersCommand
 from ..base.source import refuse_irregular
-from .record_forms import Record
+from .schema import Record
 from .summary_form import SCHEMA, Entry, SummaryDocument, first_mistake, refuse_other_keys
 
 CONFIGURATION = "configuration.yaml"
@@ -97,7 +97,7 @@ class RunDirectory:
         replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
     def end_in_place(self, summary: Mapping[str, object]) -> None:
-        """Write a summary without trials into the reserved room, if the disk is full."""
+        """Overwrite the first summary by one without trials: the disk is full."""
         file = self.path / SUMMARY
         content = _json(summary)
         room = file.stat().st_size
@@ -111,7 +111,7 @@ class RunDirectory:
         replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
-        """Remove the directory of a refused run, into which nothing was measured."""
+        """Remove the directory of a run that was refused before anything was measured."""
         if not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
@@ -119,7 +119,7 @@ class RunDirectory:
                 self.path.rmdir()
 
     def start_over(self) -> None:
-        """Remove the tables of nodes that never sent anything; the nodes' log remains."""
+        """Remove the tables of nodes that never sent any traffic; nodes.log stays."""
         for path in self.path.glob("*.arrows"):
             path.unlink()
 
@@ -167,14 +167,14 @@ class LineFile:
 
 
 def default_path(conf_name: str) -> Path:
-    """Return the default directory of a run: results/<UTC time>-<name of the configuration>."""
+    """Return the default results directory: results/<UTC time>-<name of the configuration>."""
     return Path("results") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{conf_name}"
 
 
 def refuse_endless(directory: Path) -> None:
     """Refuse a results directory that has a FIFO, a device, or a document of more than 2 GiB."""
     for path in sorted(directory.glob("*")):
-        with suppress(OSError):  # the reader of the file reports why it can't be read
+        with suppress(OSError):  # the reader of the file says why it can't be read
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
@@ -369,10 +369,7 @@ _COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
 
 
 def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
-    """Run the command for the switch's counters and write its output to `path`.
-
-    RunError if it fails.
-    """
+    """Run the command and keep its output in a file; raise RunError when it fails."""
     printed = run_command(asked, "switch_counters")
     try:
         path.write_bytes(printed)

@@ -73,12 +73,12 @@ class Results:
 
     @cached_property
     def plan(self) -> Run:
-        """Return the planned run: trials, site, clauses."""
+        """Run as planned: trials, site, clauses."""
         return read_plan(self.directory)
 
     @cached_property
     def summary(self) -> SummaryDocument:
-        """Return the summary in summary.json."""
+        """Content of summary.json."""
         return load_summary(self.directory)
 
     flows = _table("flows")

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
-from .record_forms import Record
-from .schema import MOMENT, Row, record_batch
+from .schema import MOMENT, Record, Row, record_batch
 from .summary_form import Entry, filled
 
 # --- times ----------------------------------------------------------------------------------------
@@ -50,16 +49,13 @@ MIDDLES = np.array(_MIDDLE, dtype=np.float64)  # middle of each bucket, ns
 
 
 def needed(share: float) -> int:
-    """Return the number of samples for which one lies beyond a percentile.
-
-    That is 1 / (1 - share).
-    """
+    """Return how many samples have one beyond a percentile: 1 / (1 - share)."""
     return round(1 / (1 - share))
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Times of one kind: of a flow, or merged over many flows, phases and repeats.
+    """Histogram of times of one kind: of a flow, or of many flows, phases and repeats.
 
     `add_record` adds a `histogram` record, `merge` another histogram; results are `count`, `lost`,
     `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
@@ -120,10 +116,7 @@ class Histogram:
         }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
-        """Return one-way delays shifted by the clocks' difference.
-
-        As exact as the buckets' middles.
-        """
+        """Return the one-way delays shifted by a correction of clocks and its bound."""
         return replace(
             self,
             times={ns + shift_ns: number for ns, number in self.times.items()},
@@ -137,7 +130,7 @@ class Histogram:
         )
 
     def merge(self, other: Histogram) -> None:
-        """Add another histogram's times, without loss of precision."""
+        """Add the times of another histogram, without loss of precision."""
         for ns, number in other.times.items():
             self.times[ns] = self.times.get(ns, 0) + number
         self.no_clock |= other.no_clock
@@ -146,10 +139,7 @@ class Histogram:
             setattr(self, name, together(known) if known else None)
 
     def quantile_ns(self, share: float) -> float | None:
-        """Return the time that at least a `share` of the times do not exceed.
-
-        None with too few times.
-        """
+        """Return the time that a `share` of all do not exceed; None for too few times."""
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
@@ -162,7 +152,7 @@ class Histogram:
 
     @property
     def mean_ns(self) -> float | None:
-        """Return the exact mean, from the sum of times."""
+        """Exact mean of the times, ns; None without any."""
         return self.sum_ns / self.count if self.count else None
 
     @property
@@ -180,7 +170,7 @@ _TOGETHER: dict[str, Callable[[list[int]], int]] = {
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
-    """Return the sum of histograms."""
+    """Return several histograms as one."""
     total = Histogram()
     for part in parts:
         total.merge(part)
@@ -188,7 +178,7 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
 
 
 def figures(kind: str, times: Histogram | None) -> Entry:
-    """Return the summary's figures of one kind of times, in µs; a figure of None has a reason."""
+    """Return the summary's figures of a kind of times in microseconds, with reasons for nulls."""
     times = times or Histogram()
     values = {name: _figure(kind, name, times) for name in LATENCY_FIGURES}
     reasons = {name: why for name, (_, why) in values.items() if why}
@@ -203,12 +193,12 @@ def figures(kind: str, times: Histogram | None) -> Entry:
 
 
 def figure(kind: str, name: str, times: Histogram | None) -> float | None:
-    """Return one figure of a kind of times, in µs."""
+    """Return one figure of latency (LATENCY_FIGURES) in microseconds."""
     return None if times is None else _figure(kind, name, times)[0]
 
 
 def _figure(kind: str, name: str, times: Histogram) -> tuple[float | None, str | None]:
-    """Return a figure in µs, and the reason if it is None; without times no reason is given."""
+    """Return a figure in microseconds, and why it is None; both are None without any times."""
     if times.count == 0:
         return None, None
     value, why = _value_ns(kind, name, times)
@@ -253,14 +243,14 @@ def _refusal(name: str, value: float, times: Histogram) -> str | None:
 
 
 def _is_cut(times: Histogram) -> bool:
-    """Return whether the clocks made some delays negative."""
+    """Return whether the clocks made some delays negative, which were counted as 0."""
     return times.cut_ns is not None or (times.bound_ns != 0 and times.zeros > 0)
 
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
 ) -> Entry:
-    """Return a phase's figures by kind of times: over all flows, and the flow with worst p99."""
+    """Return the summary's latency of a phase by kind: all flows, and the worst by p99."""
     entry = {}
     for kind in LATENCY_KINDS:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}
@@ -277,6 +267,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
+Moment = tuple[int, int, int]  # trial, repeat, phase
 Times = dict[str, Histogram]  # a flow's times by kind
 
 
@@ -291,7 +282,7 @@ def or_zero(values: Floats) -> Floats:
 
 
 class PhaseKey(NamedTuple):
-    """Key of a phase of one trial in one network."""
+    """Key of a phase: its trial, repeat, network and number."""
 
     trial: int
     repeat: int
@@ -369,7 +360,12 @@ class Rows:
 
     def records(self) -> Iterator[Row]:
         """Return each row as a mapping without nulls, with integral figures as `int`."""
-        lists = {name: _listed(column) for name, column in self.columns.items()}
+        lists: dict[str, list[Any]] = {
+            name: column.tolist()
+            if column.dtype == object
+            else [None if x != x else int(x) if x.is_integer() else x for x in column.tolist()]
+            for name, column in self.columns.items()
+        }
         for row in range(self.size):
             yield {name: one[row] for name, one in lists.items() if one[row] is not None}
 
@@ -396,15 +392,6 @@ def _of_arrow(column: Any) -> NDArray[Any]:
     else:
         found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
-
-
-def _listed(column: NDArray[Any]) -> list[Any]:
-    values: list[Any] = column.tolist()
-    if column.dtype == object:
-        return values
-    return [
-        None if value != value else int(value) if value.is_integer() else value for value in values
-    ]
 
 
 # --- one phase -----------------------------------------------------------------------------------
@@ -469,11 +456,11 @@ class PhaseFlows:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Return source and destination of each flow."""
+        """Names of source and destination of each flow."""
         return list(self.rows.pairs())
 
     def reported(self, end: str) -> Bools:
-        """Return for each flow whether the node of the `source` or `destination` reported it."""
+        """Return by flow whether the node of one end (`source` or `destination`) reported it."""
         found: Bools = np.array(self.rows.objects(f"{end}_reported") == True, dtype=bool)  # noqa: E712
         return found
 
@@ -488,17 +475,17 @@ class PhaseFlows:
 
     @property
     def generates(self) -> Bools:
-        """Return for each flow whether its source is known to generate its frames."""
+        """Return by flow whether its source generates the frames, and forwards or copies none."""
         return self.reported("source") & ~self.has_role("forward") & ~self.has_role("copy")
 
     @property
     def whole(self) -> Bools:
-        """Return for each flow whether both ends reported it."""
+        """Return by flow whether both ends reported it."""
         return self.reported("source") & self.reported("destination")
 
     @property
     def idle(self) -> Bools:
-        """Return for each flow whether its ends counted no message, as with barriers alone."""
+        """Return by flow whether no message was counted: only a schedule's barriers used it."""
         source, destination = self.reported("source"), self.reported("destination")
         sent, received = self["sent_messages"], self["received_messages"]
         none: Bools = (~source | (sent == 0)) & (~destination | (received == 0))
@@ -527,9 +514,9 @@ class PhaseFlows:
 
 @dataclass(frozen=True)
 class PhaseRows:
-    """Rows of one phase by table, for all networks or for one."""
+    """Rows of one phase by table, in all networks or in one."""
 
-    moment: tuple[int, int, int] = (0, 0, 0)  # trial, repeat, phase
+    moment: Moment = (0, 0, 0)
     tables: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
@@ -568,7 +555,7 @@ class PhaseRows:
         return found
 
     def flows(self) -> PhaseFlows:
-        """Return all flows, including flows with times but no row of `flows`."""
+        """Return all flows, including flows of which only times were reported."""
         rows = self.rows("flows")
         known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a results directory: each column with its name, kind, unit, meaning and null rule.
+"""Forms of tables and records: what each column and each key holds.
 
-`switchbench run` writes the tables, all other commands read them. tables.toml declares the columns;
-the page on results, the code book and the checks of tables are made from the declaration. Null
-stands for a value that could not be observed, never for 0.
+`switchbench run` writes the tables of a results directory, all other commands read them.
+tables.toml declares their columns: the page on results, the code book and the checks of what is
+read are made of it. Null is what could not be observed, never 0.
+
+record_forms.toml declares the nodes' records (doc/developer/node-protocol.md, "Records"). A line
+may be damaged or made up, and a node may be another's. A record that is read here has the types
+that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
+terminal as what it is. Unknown keys and types are of a newer version, and pass.
 """
 
 from __future__ import annotations
@@ -14,11 +19,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, NotRequired
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 from typing_extensions import TypedDict, get_type_hints
 
-from ..base.errors import RunError
+from ..base.errors import ConfigurationError, RunError, printable
 
 FORM: Final = "switchbench-results/1"  # form in each file's metadata
 
@@ -34,7 +41,7 @@ _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """Column of a table."""
+    """Declaration of a column of a table."""
 
     name: str
     kind: str  # count, whole, number, text, flag, or counts (a list of counts)
@@ -80,7 +87,7 @@ MOMENT = ("trial", "repeat", "phase")
 
 
 def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> Any:
-    """Return a `TypedDict` with keys whose kinds are annotations over the `known` names."""
+    """Return a `TypedDict` with these keys; `known`: the names in their annotations."""
     hints = get_type_hints(SimpleNamespace(__annotations__=keys), dict(known), include_extras=True)
     make: Any = TypedDict  # a name of type Any, since type checkers can't know the keys
     return make(name, hints)
@@ -109,18 +116,14 @@ def arrow_schema(table: str) -> Any:
     """Return a table's Arrow schema; its fields carry unit, meaning and null rule."""
     import pyarrow as pa
 
-    kinds = {
-        "count": pa.int64(),
-        "whole": pa.int64(),
-        "number": pa.float64(),
-        "text": pa.string(),
-        "flag": pa.bool_(),
-        "counts": pa.list_(pa.int64()),
-    }
+    def arrow_type(kind: str) -> Any:
+        alias = _DECLARED["kinds"][kind][0]
+        return pa.list_(pa.int64()) if alias == "list<int64>" else pa.type_for_alias(alias)
+
     fields = [
         pa.field(
             column.name,
-            kinds[column.kind],
+            arrow_type(column.kind),
             nullable=column.null != _NEVER,
             metadata={"unit": column.unit, "meaning": column.meaning, "null": column.null},
         )
@@ -145,3 +148,104 @@ def record_batch(table: str, rows: Sequence[Row]) -> Any:
     except (pa.ArrowException, OverflowError) as error:
         raise RunError(f"{table}: a number does not fit its column: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- records --------------------------------------------------------------------------------------
+
+Record = Row  # record in one of the declared forms
+
+LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at most, imported figures some more
+REPEATS = 1 << 16
+
+_Count = Annotated[int, Field(ge=0, le=MOST)]
+_Figure = Annotated[float, Field(ge=-GREATEST, le=GREATEST)]
+_Name = Annotated[str, Field(max_length=256)]
+# `index:count` of the 2,240 buckets of rows.py, and `displacement:frames`.
+_BUCKET = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d):\d{1,18}"
+_DISPLACED = r"-?\d{1,2}:\d{1,18}"
+_KINDS: Record = {
+    "Literal": Literal, "NotRequired": NotRequired, "Count": _Count, "Figure": _Figure,
+    "Name": _Name, "Text": Annotated[str, Field(max_length=4096)],
+    "Whole": Annotated[int, Field(ge=-MOST, le=MOST)],
+    "Number": Annotated[int, Field(ge=0, lt=1 << 31)],  # number of a trial
+    "Repeat": Annotated[int, Field(ge=0, lt=REPEATS)],
+    "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the probe
+    "Buckets": Annotated[str, Field(pattern=rf"^(?:{_BUCKET}(?: |$))*$")],
+    "Displaced": Annotated[str, Field(pattern=rf"^(?:{_DISPLACED}(?: |$))*$")],
+    "Span": Annotated[tuple[_Name, list[_Count]], Field(strict=False)],
+    "Rate": Annotated[
+        tuple[_Name, _Figure | None, _Figure | None, _Figure | None], Field(strict=False)
+    ],
+}  # fmt: skip
+
+_RECORDS = tomllib.loads(Path(__file__).with_name("record_forms.toml").read_text("utf-8"))
+_RECORD = {"type": "str", "node": "Name"}
+TYPES = frozenset(_RECORDS["records"])  # that this version knows
+
+
+def _keys(form: Record) -> dict[str, str]:
+    """Return the kinds of a form's keys; optional keys may also be null."""
+    found = _keys(_RECORDS["forms"][form["has"]]) if "has" in form else {}
+    table = form.get("columns", "")
+    columns = {name: one for name, one in columns_of(table).items() if not one.key} if table else {}
+    if table == "flows":
+        sides = {**flow_side("source"), **flow_side("destination")}
+        columns = {key: columns_of(table)[name] for key, name in sides.items()}
+    kinds = _DECLARED["kinds"]
+    may = [(key, kinds[one.kind][1]) for key, one in columns.items() if key not in found]
+    may += [(key, kind) for kind, keys in form.get("may", {}).items() for key in keys.split()]
+    found |= {key: f"NotRequired[{kind} | None]" for key, kind in may}
+    return {**found, **form.get("must", {})}
+
+
+def _form(keys: Mapping[str, str]) -> Any:
+    found = typed("Record", keys, _KINDS)
+    found.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
+    return found
+
+
+_KINDS["Computed"] = _form(_keys(_RECORDS["forms"]["Computed"]))
+
+
+class DamagedRecord(ConfigurationError):
+    """A line is no record, or a record contradicts its form or its run; no place is given."""
+
+
+def parse(line: bytes) -> Record:
+    """Return the record of a line; raise DamagedRecord where it is none."""
+    if len(line) > LONGEST_LINE:
+        raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
+    try:
+        found = from_json(line, allow_inf_nan=False)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+        raise DamagedRecord("the line is no record")
+    record: Record = found
+    if b"\\" in line or b"\x7f" in line or not line.isascii():
+        record = printable(record)
+    return checked(record)
+
+
+def checked(record: Record) -> Record:
+    """Return a record checked by the form of its type; raise DamagedRecord where it differs."""
+    if record["type"] not in TYPES:
+        return record
+    try:
+        found: Record = _adapter(record["type"]).validator.validate_python(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"][:3])
+        what = first["msg"]
+        if first["type"] == "string_pattern_mismatch":
+            what = "takes `number:count number:count ...` within its limits"
+        kind = record["type"]
+        raise DamagedRecord(
+            f"a {kind} record's `{place}` is not what it has to be: {what}"
+        ) from None
+    return found
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_form(_RECORD | _keys(_RECORDS["records"][kind]) | _RECORD))

@@ -33,7 +33,6 @@ from ..base.model import Run, Trial
 from ..base.programs import Later
 from .collector import PROBE, Expected, PhaseData
 from .directory import LineFile, read_plan, write_plan
-from .record_forms import DamagedRecord, Record
 from .rows import BUCKETS, PhaseRows, Rows
 from .schema import (
     BY_PHASE,
@@ -42,6 +41,8 @@ from .schema import (
     LONGEST_TEXT,
     MOMENT,
     TABLES,
+    DamagedRecord,
+    Record,
     ResultColumn,
     Row,
     arrow_schema,
@@ -103,7 +104,7 @@ def has_tables(directory: Path) -> bool:
 
 
 class _Stream:
-    """Stream of one table that has only whole batches."""
+    """Stream of one table, to which whole batches are appended."""
 
     def __init__(self, path: Path, table: str) -> None:
         self.file = LineFile(path)
@@ -132,16 +133,13 @@ class TableWriter:
         self._events: list[Record] = []
 
     def add_phase(self, tables: PhaseData) -> None:
-        """Append an ended phase, with the nodes' rows last.
-
-        RunError if a stream can't be written.
-        """
+        """Append an ended phase, its rows of `phases` last; raise RunError on failure."""
         self.flush()
         for table in sorted(tables, key=lambda name: name == "phases"):
             self._append(table, tables[table])
 
     def add_event(self, record: Record) -> None:
-        """Append an event; the event is on disk with the next phase at the latest."""
+        """Append an event; it is written with the next phase at the latest."""
         known = columns_of("events")
         said = {key: value for key, value in record.items() if value is not None}
         row = {key: value for key, value in said.items() if key in known}
@@ -151,7 +149,7 @@ class TableWriter:
             self.flush()
 
     def add_samples(self, record: Record) -> None:
-        """Append a `samples` record; DamagedRecord if its data are no samples."""
+        """Append a `samples` record; raise DamagedRecord where its data are no samples."""
         try:
             data = binascii.a2b_base64(record["data"], strict_mode=True)
         except binascii.Error:
@@ -208,12 +206,12 @@ def _parts_of(path: Path) -> int:
 
 
 class TableFile:
-    """Reader of one table, some rows at a time."""
+    """Table of a results directory, read in pieces."""
 
     def __init__(self, directory: Path, table: str, columns: Collection[str] | None = None) -> None:
-        """Open the table's files; `columns` are the wanted columns, None for all.
+        """Open a table; `columns`: the wanted ones, None for all.
 
-        ConfigurationError for a file that is another table, or lacks a column.
+        Raise ConfigurationError for a file that is no such table, or lacks a column.
         """
         self.table = table
         self.cut: list[Path] = []  # streams that were not read to their ends
@@ -280,7 +278,7 @@ class TableFile:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn errors of reading a Parquet file into a ConfigurationError of one sentence."""
+    """Raise ConfigurationError, in one sentence, where Arrow cannot read a file."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -306,7 +304,7 @@ def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[s
 
 
 def _refuse_values(path: Path, data: Any, table: str) -> None:
-    """Refuse values that no node can have written."""
+    """Raise ConfigurationError for values that no node can have written."""
     known = columns_of(table)
     for name in data.schema.names:
         column, values = known[name], data[name]
@@ -326,7 +324,7 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
 
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
-    """Return the kind of impossible value in a column; None if all values are possible."""
+    """Return what is impossible about some of a column's values; None where nothing is."""
     if column.kind == "text":
         try:
             values.validate(full=True)
@@ -352,18 +350,25 @@ class Tables:
         tables: Collection[str] = BY_PHASE,
         columns: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Open `tables`; `columns` restricts the columns of a table.
+        """Open the tables that `phases` returns; `columns`: by table, where not all are wanted.
 
-        ConfigurationError if there are no tables, or other files under their names.
+        Raise ConfigurationError where a file is no such table.
         """
         self.directory = directory
         wanted = columns or {}
         self._files = {name: TableFile(directory, name, wanted.get(name)) for name in tables}
-        self._loaded: dict[str, tuple[int, Rows]] = {}
+
         self._places: dict[tuple[int, int, int], dict[str, list[tuple[int, int, int]]]] = {}
         for name, file in self._files.items():
             for number in range(file.groups):
-                self._index(name, number, file.group(number, MOMENT))
+                data = file.group(number, MOMENT)
+                keys = np.stack([data[key].to_numpy() for key in MOMENT])
+                changes = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+                bounds = [0, *changes.tolist(), keys.shape[1]] if keys.shape[1] else []
+                for start, end in pairwise(bounds):
+                    trial, repeat, phase = keys[:, start].tolist()
+                    here = self._places.setdefault((trial, repeat, phase), {})
+                    here.setdefault(name, []).append((number, start, end))
 
     @property
     def cut(self) -> list[Path]:
@@ -388,30 +393,17 @@ class Tables:
 
     def phases(self) -> Iterator[PhaseRows]:
         """Return each phase with its rows, ordered by trial, repeat and phase."""
+        loaded: dict[str, tuple[int, Rows]] = {}  # the piece of each table that was read last
         for moment in sorted(self._places):
-            yield PhaseRows(
-                moment,
-                {name: self._rows(name, places) for name, places in self._places[moment].items()},
-            )
-
-    def _index(self, name: str, number: int, data: Any) -> None:
-        keys = np.stack([data[key].to_numpy() for key in MOMENT])
-        if not keys.shape[1]:
-            return
-        starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-        bounds = [0, *starts.tolist(), keys.shape[1]]
-        for start, end in pairwise(bounds):
-            trial, repeat, phase = keys[:, start].tolist()
-            here = self._places.setdefault((trial, repeat, phase), {})
-            here.setdefault(name, []).append((number, start, end))
-
-    def _rows(self, name: str, places: Sequence[tuple[int, int, int]]) -> Rows:
-        parts = []
-        for number, start, end in places:
-            if name not in self._loaded or self._loaded[name][0] != number:
-                self._loaded[name] = number, Rows.from_arrow(self._files[name].group(number))
-            parts.append(self._loaded[name][1].select(slice(start, end)))
-        return Rows.joined(parts)
+            tables = {}
+            for name, places in self._places[moment].items():
+                parts = []
+                for number, start, end in places:
+                    if name not in loaded or loaded[name][0] != number:
+                        loaded[name] = number, Rows.from_arrow(self._files[name].group(number))
+                    parts.append(loaded[name][1].select(slice(start, end)))
+                tables[name] = Rows.joined(parts)
+            yield PhaseRows(moment, tables)
 
 
 # --- the end of a run ----------------------------------------------------------------------------
@@ -461,7 +453,7 @@ def finish(directory: Path, run: Run) -> Run:
 
 
 def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
-    """Return the replacement of each trial and phase that was measured again."""
+    """Return by trial and phase those that replace them, as they were measured again."""
     ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
         if record["type"] == "trial" and record.get("state") == "complete":
@@ -551,7 +543,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
 
 
 def _onto_disk(path: Path) -> None:
-    """Wait until a file or a folder's entries are on disk, so that they survive a power failure."""
+    """Wait until the disk holds a file, or the names in a folder (fsync)."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -584,7 +576,7 @@ class _ParquetWriter:
         self._fresh.replace(self._path)
 
     def drop(self) -> None:
-        """Remove an incomplete file."""
+        """Remove the new file unless it is in place."""
         self._waiting.clear()
         if self._fresh.exists():
             with suppress(OSError, pa.ArrowException):
@@ -605,7 +597,7 @@ _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 @dataclass(frozen=True)
 class Begun:
-    """Trials and phases that were measured before a run was cut off."""
+    """Trials and phases that a run measured before it was cut off."""
 
     whole: frozenset[Key] = frozenset()
     # phases left to measure, of trials that began
@@ -623,10 +615,10 @@ class Begun:
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Return the run of a results directory, and its completed trials and phases.
+    """Return the run of a results directory, and the part that was measured.
 
-    Incomplete trials and phases are dropped from the tables. ConfigurationError if the run can't be
-    continued.
+    Rows of incomplete phases are dropped from its tables. Raise ConfigurationError where nothing
+    can be continued.
     """
     run = replace(read_plan(directory), again=(), remeasured=0)
     if TableFile(directory, "samples").groups:
@@ -682,7 +674,7 @@ def _is_sound(check: Callable[[], None]) -> bool:
 
 
 def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:
-    """Return which rows belong to the run and to its completed trials and phases."""
+    """Return a mask of the rows that belong to whole trials and phases of the run."""
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
     types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
     places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)

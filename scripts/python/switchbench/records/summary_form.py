@@ -70,13 +70,13 @@ def _declared() -> Entry:
 
 @cache
 def _parts() -> Entry:
-    """Return the parts by name; a part comes after the parts that it includes."""
+    """Return the declared parts of the summary by name."""
     return {name: part for name, part in _declared().items() if name != "values"}
 
 
 @cache
 def _rows(part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and meaning of each key of a part, after the keys of included parts."""
+    """Return kind and meaning of each key of a part; keys included from other parts come first."""
     own = {key: (kind, "".join(words[:1])) for key, kind, *words in _parts()[part]["keys"]}
     others: dict[str, tuple[str, str]] = {}
     for other in _parts()[part].get("has", ()):
@@ -141,7 +141,7 @@ def first_mistake(error: ValidationError) -> str:
 
 
 def refuse_other_keys(value: object, part: str, file: Path) -> None:
-    """Raise ConfigurationError with the place if a value has not the form of a part."""
+    """Raise ConfigurationError where a value differs from the form of a part."""
     try:
         _adapter(part).validate_python(value, strict=True)
     except ValidationError as error:
@@ -160,7 +160,7 @@ def _adapter(part: str) -> TypeAdapter[Any]:
 
 
 class _Form(GenerateJsonSchema):
-    """Generator of JSON Schema without titles, which would repeat the keys."""
+    """Generator of a JSON Schema without titles, which would repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -178,7 +178,7 @@ def summary_schema() -> Entry:
     return {"$schema": _Form.schema_dialect, **form, "title": "Switchbench summary"}
 
 
-# --- what a key means ----------------------------------------------------------------------------
+# --- meaning of keys -----------------------------------------------------------------------------
 
 
 def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
@@ -192,7 +192,7 @@ def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
 
 @cache
 def _words() -> dict[tuple[str, str], str]:
-    """Return the meaning of each key of a part; for a measure its definition."""
+    """Return the meaning of each key of each part; of a measure its definition."""
     found = {
         (name, key): words for name in _parts() for key, (_, words) in _rows(name).items() if words
     }
@@ -205,9 +205,9 @@ def _words() -> dict[tuple[str, str], str]:
 
 @cache
 def _short() -> dict[str, str]:
-    """Return meanings of keys by path, such as `lost_frames` and `throughput.min`.
+    """Return the meaning of keys by their paths: `lost_frames`, `throughput.min`.
 
-    If parts share a path, the meaning for phases and plans is returned.
+    Where several parts have a key, the meaning is that of phases and plans.
     """
     found: dict[str, str] = {}
     for name in _UNPREFIXED:
@@ -224,7 +224,7 @@ def _formulas() -> dict[str, str]:
 
 
 def definition(key: str) -> str:
-    """Return the meaning of a summary's key such as `throughput.min`; "" if there is none."""
+    """Return the meaning of a key of the summary, such as `throughput.min`; "" where unknown."""
     short, formula = _short().get(key), _formulas().get(key)
     if short and formula:
         return f"{short}. Formula: {formula}"
@@ -233,7 +233,7 @@ def definition(key: str) -> str:
 
 
 def at(entry: Any, key: str) -> Any:
-    """Return the value at a dotted path of keys; None if older results lack the path."""
+    """Return the value at a path of keys; None where there is none."""
     for name in key.split("."):
         if not isinstance(entry, Mapping):
             return None

@@ -15,8 +15,8 @@ from typing import Any
 
 from rich.console import Console
 
-from ..analysis import clocks
 from ..analysis import measures as m
+from ..analysis.phases import clock_sentence
 from ..analysis.statistics import MEASURE
 from ..analysis.tester import in_network
 from ..base import format, quantities
@@ -197,7 +197,7 @@ class SummaryPrinter:
     def _times(self) -> None:
         """Print how far clocks agree; with --latency all times, and reasons for unknown ones."""
         nodes = self._summary["clocks"]
-        words = clocks.sentence(nodes)
+        words = clock_sentence(nodes)
         if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
             say(self._console, f"  {words}", "dim")
         if not self._every_time:

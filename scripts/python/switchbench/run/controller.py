@@ -28,9 +28,8 @@ from typing import Any, Protocol
 from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
 
-from ..analysis.remake import feed
 from ..analysis.suite import replayed
-from ..analysis.summary import Summary
+from ..analysis.summary import Summary, feed
 from ..base import transports
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
 from ..base.model import Run, Site, SwitchCountersCommand, Trial
@@ -47,8 +46,8 @@ from ..records.directory import (
     run_command,
     write_plan,
 )
-from ..records.record_forms import REPEATS, DamagedRecord, Record, parse
 from ..records.rows import PhaseRows
+from ..records.schema import REPEATS, DamagedRecord, Record, parse
 from ..records.store import Begun, TableWriter
 from ..search.suites.declaration import TrialFacts
 from .launch.far import Launcher, end, is_readable, pipe_of

@@ -18,7 +18,7 @@ from ..base.errors import RunError, SwitchbenchError
 from ..base.model import Process
 from ..base.programs import Handled
 from ..plan.documents import to_line
-from ..records.record_forms import LONGEST_LINE, TYPES, Record
+from ..records.schema import LONGEST_LINE, TYPES, Record
 from .launch.far import pipe_of
 
 _CHUNK = 1 << 16

@@ -35,7 +35,7 @@ ZETA = 2.612  # zeta(1.5): sum of k ** -1.5
 
 @dataclass
 class ElementClasses:
-    """Classes of elements, and the rows of a channel that pass each class.
+    """Classes of elements that the same pairs pass, and the rows of a channel that pass them.
 
     members: element numbers by class.
     row, of: incidences ordered by row and path.
@@ -285,7 +285,7 @@ class Alternatives:
     log_weight: Floats
 
     def risk(self, rows: Ints) -> Bools:
-        """Return for rows of the channel whether a loss is likely."""
+        """Return by row of the channel whether shared links are likely to take something of it."""
         of = self.of[rows]
         if not len(self.log_weight):
             return np.zeros(len(rows), np.bool_)
@@ -540,7 +540,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
             return np.asarray(picked[:, 0])
 
         def added(one: Floats, other: Floats) -> Floats:
-            """Return the likelihood of each set of flows over two disjoint groups of links."""
+            """Return the likelihoods for the links of both arguments together."""
             return np.add.reduceat(one[:, part] * other[:, rest], begin, axis=1)
 
         power, left = on_one(good), links

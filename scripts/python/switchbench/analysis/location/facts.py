@@ -90,7 +90,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class PhaseFacts:
-    """One phase of one trial in one network.
+    """Facts of one phase of one trial in one network.
 
     label: name for people ("aapc phase 3 at 95 %").
     open_loop: frames may be lost (dpdk, udp); False for tcp and verbs, which retransmit.
@@ -152,9 +152,7 @@ class IntervalRows:
 
 @dataclass(frozen=True)
 class Observations:
-    """One row for each flow and phase: arrays of one length; NaN where nothing was observed.
-
-    An array of length 0 (the default of optional ones) is not observed for any row.
+    """Observed flows, a row for each flow and phase: arrays of one length, NaN where unknown.
 
     phase: number of the phase in `phases`.
     src, dst: port numbers (`Paths.ports`).
@@ -178,10 +176,10 @@ class Observations:
     offered_bps: Floats
     delivered_bps: Floats
     limited: Bools
-    duplicated: Floats = field(default_factory=_floats)
-    reordered: Floats = field(default_factory=_floats)
-    corrupted: Floats = field(default_factory=_floats)
-    retransmitted: Floats = field(default_factory=_floats)
+    duplicated: Floats
+    reordered: Floats
+    corrupted: Floats
+    retransmitted: Floats
     misdelivered: Misdelivered = field(default_factory=Misdelivered)
     intervals: IntervalRows = field(default_factory=IntervalRows)
 
@@ -238,9 +236,8 @@ def element_words(element: Element) -> str:
 class Suspect:
     """Fault that the observations show, with its place.
 
-    element: the named element.
-    alike: all elements that cannot be told apart from it (they have the same flows), `element`
-        included.
+    element: the named one. alike: all elements that cannot be told apart from it (they have the
+        same flows), `element` included.
     kind: a key of WORDS.
     value, low, high: size with its 95 % interval: a share of frames (0..1), a capacity in bit/s of
         layer 1, a frame size in bytes; NaN for "dead" and "intermittent".
@@ -288,7 +285,7 @@ class Suspect:
         return f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
 
     def brief(self) -> str:
-        """Return element and fault as in `summary`, without the interval."""
+        """Return element and fault in a few words, without the interval."""
         words = WORDS[self.kind].replace(" ({low} to {high})", "")
         return (
             f"{element_words(self.element)} {words.format(value=_quantity(self.kind, self.value))}"
@@ -303,10 +300,7 @@ class Suspect:
         )
 
     def others(self) -> str:
-        """Return in words the elements that cannot be told apart, with advice.
-
-        "" if there are none.
-        """
+        """Return elements that cannot be told apart from the suspect, with advice; "" for none."""
         others = [element_words(x) for x in self.alike if x != self.element]
         if not others:
             return ""

@@ -10,6 +10,7 @@ alternatives.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -393,7 +394,12 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
     made: list[PlacedFault] = []
-    left = _left(model, excess)
+    # What suffers beyond the present faults and shared links; these take nothing of a row that
+    # suffers in another way than they let it suffer.
+    share = np.clip(model.channel.share(), 0, 1)
+    shared = np.where(excess > EXCESS, 0.0, explained(model.channel, model.hashed, model.p))
+    taken = 1 - (1 - model.p) * (1 - shared)
+    left = np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)
     for some in (first[:1], first[1:]):
         best = max((x.score for x in made), default=0.0)
         floor = max(least, best - HOPELESS)
@@ -404,18 +410,6 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     rest = np.concatenate([rest[~alone][:CANDIDATES], rest[alone][: CANDIDATES // 2]])
     floor = max(least, best - HOPELESS)
     return made + _of_candidates(Candidates.of(model, left, excess, rest, floor))
-
-
-def _left(model: Model, excess: Floats) -> Floats:
-    """Return by row the suffering share beyond the present faults and shared links.
-
-    Shared links explain nothing of a row that suffers otherwise than shared links predict.
-    """
-    channel = model.channel
-    share = np.clip(channel.share(), 0, 1)
-    shared = explained(channel, model.hashed, model.p)
-    taken = 1 - (1 - model.p) * (1 - np.where(excess > EXCESS, 0.0, shared))
-    return np.asarray(np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1))
 
 
 def _of_candidates(found: Candidates) -> list[PlacedFault]:
@@ -599,8 +593,12 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
             tried += [(links, "capacity", links * line * CAPACITIES)]
         for ways, form, values in tried:
             gained, value = -np.inf, 0.0
+            # Rows that may share links of other trunks count only where all links are at fault.
+            several = 0.0 if ways == 1 else LONE_EVIDENCE
+            before = evidence(model, place, several=several).sum()
             for one in values.tolist():
-                gain = _gain(model, place, (form, one) if ways == 1 else None, one)
+                link, whole = ((form, one), None) if ways == 1 else (None, one)
+                gain = float(evidence(model, place, link, whole, several).sum() - before)
                 if gain < gained - HOPELESS:
                     break
                 gained, value = max((gained, value), (gain, one))
@@ -647,16 +645,6 @@ def evidence(
     lines = model.carried() | ({} if line is None else {place: line})
     passing = np.exp(model.upstream[model.channel.classes.incidences(place)])
     return model.trunks.evidence(place, passing, model.p, model.spread, lines, link, several, each)
-
-
-def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float) -> float:
-    """Return the gain in likelihood of a trunk's rows with one link, or all links, at fault.
-
-    Rows that may share links of other trunks count only if all links are at fault.
-    """
-    several, line = (LONE_EVIDENCE, value) if link is None else (0.0, None)
-    after = evidence(model, place, link, line, several)
-    return float(after.sum() - evidence(model, place, several=several).sum())
 
 
 def refit(model: Model, index: int) -> None:
@@ -714,8 +702,7 @@ def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
 
 def without(model: Model, index: int) -> Model:
     """Return the model without one of its faults."""
-    rest = Model.__new__(Model)
-    rest.__dict__.update(model.__dict__)
+    rest = copy(model)
     rest.use(model.faults[:index] + model.faults[index + 1 :])
     return rest
 

@@ -129,10 +129,6 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
     return np.asarray(~wrong)
 
 
-def _column(values: Floats, count: int) -> Floats:
-    return values if len(values) == count else np.full(count, nan)
-
-
 def _channels(found: Observations, usable: Bools) -> list[Channel]:
     """Return the channels that have rows."""
     open_loop = np.array([facts.open_loop for facts in found.phases], np.bool_)[found.phase]
@@ -152,9 +148,9 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
         ("wrong-port", wrong_port),
         ("loss", lost),
-        ("duplication", _column(found.duplicated, len(found))),
-        ("reordering", _column(found.reordered, len(found))),
-        ("corruption", _column(found.corrupted, len(found))),
+        ("duplication", found.duplicated),
+        ("reordering", found.reordered),
+        ("corruption", found.corrupted),
     ):
         rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
         if len(rows) and (measure == "loss" or k[rows].any()):
@@ -181,7 +177,7 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
         k = np.maximum(1 - reached / usual, -0.2)
         load = found.intended_bps[rows] * usual
         made.append(channel_of("rate", found, rows, np.ones(len(rows)), k, load))
-    again = _column(found.retransmitted, len(found))
+    again = found.retransmitted
     window = np.array([facts.window_s for facts in found.phases])[found.phase]
     with np.errstate(invalid="ignore"):
         segments = found.delivered_bps * window / SEGMENT_BITS
@@ -423,24 +419,22 @@ def _posterior(
 ) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
     """Return the probability of a fault among all faults that could replace it, and its rivals."""
     classes = model.channel.classes
-    own = model.total() - rest.total()
-    penalty = fault.penalty
-    found = hypotheses(rest, max(own - penalty, 0.0) - HOPELESS)
-    scores = [(fault.place, fault.kind, own - penalty)]
-    others_found = [h for h in found if (h.place, h.kind) != (fault.place, fault.kind)]
-    scores += [(h.place, h.kind, h.score) for h in others_found]
-    values = np.array([score for _, _, score in scores] + [0.0])
+    own = model.total() - rest.total() - fault.penalty
+    found = hypotheses(rest, max(own, 0.0) - HOPELESS)
+    every = [h for h in found if (h.place, h.kind) != (fault.place, fault.kind)]
+    every.insert(0, replace(fault, score=own))
+    values = np.array([h.score for h in every] + [0.0])
     weight = np.exp((values - values.max()) / TEMPERATURE)
     weight /= weight.sum()
-    same = [
-        w for w, (place, _, _) in zip(weight.tolist(), scores, strict=False) if place == fault.place
-    ]
     others: dict[int, float] = {}
-    for place, _, score in scores:
-        if place != fault.place:
-            others[place] = max(others.get(place, -np.inf), score)
-    gain = own - penalty - max([0.0, *others.values()])
-    near = sorted((x for x in others if others[x] > own - penalty - 8.0), key=lambda x: -others[x])
+    same = []
+    for h, w in zip(every, weight.tolist(), strict=False):
+        if h.place == fault.place:
+            same.append(w)
+        else:
+            others[h.place] = max(others.get(h.place, -np.inf), h.score)
+    gain = own - max([0.0, *others.values()])
+    near = sorted((x for x in others if others[x] > own - 8.0), key=lambda x: -others[x])
     rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
     return min(float(sum(same)), 0.999), float(gain), rivals
 
@@ -507,7 +501,9 @@ def _merged(located: Sequence[Suspect]) -> list[Suspect]:
     made: list[Suspect] = []
     for one in located:
         for index, other in enumerate(made):
-            if _one_fault(other, one):
+            kinds = {other.kind, one.kind}
+            places = [{(x.name, x.direction) for x in y.alike} for y in (other, one)]
+            if (kinds <= LOST or len(kinds) == 1) and places[0] & places[1]:
                 made[index] = _joined(other, one)
                 break
         else:
@@ -557,12 +553,6 @@ def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
         and one.element.line_bps - one.value < MILDER * (other.element.line_bps - other.value)
         for other in same
     )
-
-
-def _one_fault(one: Suspect, other: Suspect) -> bool:
-    both = {one.kind, other.kind}
-    places = [{(x.name, x.direction) for x in y.alike} for y in (one, other)]
-    return bool((both <= LOST or len(both) == 1) and places[0] & places[1])
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:

@@ -27,7 +27,7 @@ from rich.text import Text
 from ...analysis.summary import Summary
 from ...base import format
 from ...base.model import Run, Trial
-from ...records.record_forms import Record
+from ...records.schema import Record
 from .state import PhaseLoss, PortState, RunState, rate
 
 _REFRESH_S = 0.5  # nodes report progress as often

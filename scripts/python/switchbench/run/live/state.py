@@ -18,8 +18,8 @@ from ...analysis import measures as m
 from ...analysis.summary import EndedPhase, Summary
 from ...base import format
 from ...base.model import Run, Trial
-from ...records.record_forms import Record
 from ...records.rows import PhaseFlows
+from ...records.schema import Record
 from ...records.summary_form import FindingEntry
 
 JUDGED = ("duplicated", "reordered", "corrupted")
