@@ -18,14 +18,14 @@
 #define TOKEN_DIGITS 32
 #define REQUEST_INTERVAL_NS (100 * NS_PER_MS)
 #define DATAGRAMS_PER_TURN 256
-#define REQUEST_TIME_NS (3 * NS_PER_S) /* partners may begin later, and datagrams get lost */
+#define REQUEST_TIME_NS (3 * NS_PER_S) /* partners may begin later, and datagrams may be lost */
 
-/* A reply is as long as the request: nothing is amplified. Only who knows the token can make one.
- */
+/* Datagram of a check. A reply is as long as its request, so nothing is amplified, and both need
+ * the token. */
 struct datagram {
     char token[TOKEN_DIGITS];
     uint32_t is_reply;
-    uint32_t partner; /* the requester's number for whom it asks */
+    uint32_t partner; /* the requester's number of the partner */
 };
 
 struct partner {
@@ -49,7 +49,7 @@ static int listen_on(const char *text, struct err *err)
     return rc;
 }
 
-/* How many partners follow the token; 0: `in` ended before. */
+/* Read the token and the partners. Return their number; 0: `in` ended before. */
 static int read_partners(FILE *in, char *token, struct partner **partners, struct err *err)
 {
     char line[128];
@@ -103,7 +103,7 @@ int control_check(const char *address, FILE *in, FILE *out, struct err *err)
 
     if (fd >= 0)
         rc = read_partners(in, mine.token, &partners, err);
-    /* Until `in` ends: others ask as long as this node does, and later. */
+    /* Answer requests until `in` ends: partners may send them later than this node does. */
     while (rc > 0) {
         struct pollfd waits[] = {{.fd = fd, .events = POLLIN},
                                  {.fd = fileno(in), .events = POLLIN}};
@@ -113,7 +113,7 @@ int control_check(const char *address, FILE *in, FILE *out, struct err *err)
             if (partners[i].has_replied)
                 continue;
             waiting = true;
-            mine.partner = i; /* what is lost is sent again */
+            mine.partner = i; /* requests are repeated: datagrams may be lost */
             (void)sendto(fd, &mine, sizeof mine, 0, (struct sockaddr *)&partners[i].address,
                          sizeof partners[i].address);
         }

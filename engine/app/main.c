@@ -34,7 +34,7 @@ static const char usage[] =
 
 enum { NAME, NETNS, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 
-/* What is said of each, "" where it takes no value; NULL: nothing. */
+/* Read the options: the value of each; "": it is given and takes none; NULL: it is not given. */
 static int parse_options(int argc, char **argv, const char *said[WORDS], struct err *err)
 {
     static const struct option known[] = {
@@ -60,8 +60,8 @@ static int parse_options(int argc, char **argv, const char *said[WORDS], struct 
     return 0;
 }
 
-/* With file capabilities the node has more rights than whoever has set its environment. The guard
- * asks the environment for the controller's connection: --connection is kept there. */
+/* Clean the environment where the node has file capabilities, and so more rights than the user that
+ * set it. Store --connection there, where the guard reads the controller's connection. */
 static int set_environment(const char *connection, struct err *err)
 {
     int rc = getauxval(AT_SECURE) != 0 ? environment_clean() : 0;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORWARDS (1u << 31) /* beside a source's number */
+#define FORWARDS (1u << 31) /* flag in a source's number */
 
 static uint32_t count_flows(const struct pattern_plan *plan, uint32_t n, uint32_t phase)
 {
@@ -22,8 +22,8 @@ static uint32_t count_flows(const struct pattern_plan *plan, uint32_t n, uint32_
     return (uint32_t)count;
 }
 
-/* What one repetition of each phase is; steps and memory: of the rank with most, and memory_all:
- * of the ranks of the phase with most. */
+/* Sum up one repetition of each phase. `steps` and `memory` are maxima over the ranks; `memory_all`
+ * is the memory of all ranks in the phase with most. */
 static int sum_schedules(const struct pattern_plan *plan, uint32_t n, json_t **sums)
 {
     struct schedule all = {0};
@@ -81,7 +81,8 @@ static int print_totals(struct records *records, const struct pattern_plan *plan
     return 0;
 }
 
-/* Of each phase its number, how many flows, its name, and source and destination of each flow. */
+/* Print each phase: its number, the number of flows, its name, source and destination of each flow.
+ */
 static int print_phases(const struct pattern_plan *plan, const struct doc_plan *doc,
                         struct err *err)
 {

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A job file holds the run's key: nobody else may read it. */
+/* Open a job file. It holds the run's key, so other users may not be able to read it. */
 static int open_file(const char *path, struct err *err)
 {
     struct stat status;
@@ -36,7 +36,7 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-/* What a node needs before it reads its first document. */
+/* Set up what a node needs before its first document. */
 static int set_up(struct node *node, const struct run_conf *conf)
 {
     static char host[64];
@@ -44,7 +44,7 @@ static int set_up(struct node *node, const struct run_conf *conf)
     int previous, rc = 0;
 
     gethostname(host, sizeof host - 1);
-    /* A loader that was given the program (engine/start.c) has left its own name. */
+    /* A loader that started the program (engine/start.c) has set its own name. */
     prctl(PR_SET_NAME, "switchbench-node");
     node->name = conf->name != NULL ? conf->name : host;
     log_setup(node->name, LOG_LEVEL_INFO);
@@ -75,8 +75,8 @@ static int set_up(struct node *node, const struct run_conf *conf)
                       &node->err);
 }
 
-/* Answers a plan document: what its pattern sends. It has no partners who would have to be told: a
- * signal ends it at once. */
+/* Answer a plan document with the plan of its pattern. There are no partners, so a signal ends the
+ * program at once. */
 static int print_plan(struct node *node)
 {
     struct document *document = NULL;
@@ -97,9 +97,9 @@ static int print_plan(struct node *node)
     return rc < 0 ? err_status(rc) : 0;
 }
 
-/* No node leaves alone: it tells the others why, or goes through one more barrier with them, so
- * that none leaves while another still needs it. The endpoint answers late partners for a while
- * when it is closed, and ports take their time to close: so it comes first. */
+/* Leave the run: send the other nodes the reason, or pass a last barrier with them, so that no node
+ * leaves while another needs it. The endpoint is closed before the ports: it answers late partners
+ * while it closes, and ports take their time. */
 static void leave(struct node *node)
 {
     static const char *const end_words[] = {

@@ -18,7 +18,7 @@ struct input {
     size_t used;
     size_t room;
     size_t searched; /* no line ends before this */
-    unsigned line;   /* of the stream, at text[0]; from 1 */
+    unsigned line;   /* number of the line at text[0], from 1 */
 };
 
 int input_open(struct input **input, int fd, bool whole, const struct transport *const *transports,
@@ -39,8 +39,8 @@ void input_close(struct input *input)
     free(input);
 }
 
-/* Whether a read would not wait is asked of poll, not of O_NONBLOCK: other processes that share the
- * file, as a shell shares its terminal, would have to live with it. */
+/* poll() tells whether a read would wait. O_NONBLOCK would change the file for other processes that
+ * share it, as a shell shares its terminal. */
 int input_read(struct input *input, struct err *err)
 {
     struct pollfd ready = {.fd = input->fd, .events = POLLIN};

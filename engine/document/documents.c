@@ -11,7 +11,7 @@
 #define TIME(in, key, member) KEY_NUMBER(in, key, member, 0, TIME_MAX_NS, 0)
 #define REPETITIONS_MAX 1000000
 #define INTERVAL_MIN_NS (10 * NS_PER_MS)
-#define PROBE_FPS_MAX 1000000 /* beyond that they are a load */
+#define PROBE_FPS_MAX 1000000 /* more probes would be a load */
 #define RUN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 static const struct option text_element = {.type = OPTION_STRING, .size = sizeof(char *)};
@@ -229,8 +229,8 @@ static const struct option plan_keys[] = {
 };
 static const struct option plan_element = {KEY_ELEMENT(doc_plan, plan_keys)};
 
-/* What a part does not say is the trial's. The options are its transport's; a trial of one that is
- * not in this build is refused when it begins. */
+/* Complete parts from their trial. A part's options are those of its transport; a trial with a
+ * transport that is not in this build is refused when it begins. */
 static void complete_trial(struct doc_trial *trial, const struct transport *const *transports)
 {
     if (!trial->has_latency)
@@ -271,7 +271,7 @@ static int check_job(const struct doc_job *job, struct err *err)
     return 0;
 }
 
-/* The sentence for a load that no port can be asked for; NULL: it can. */
+/* Return the sentence for an impossible load; NULL: it is possible. */
 static const char *check_load(const struct doc_trial *trial, const struct doc_load *load)
 {
     const char *load_of = trial->pattern.load_of;
@@ -289,7 +289,7 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
     const struct pingpong_options *pingpong = &phase->pingpong;
     bool pingpongs = phase->traffic == TRAFFIC_PINGPONG, bursts = phase->traffic == TRAFFIC_BURST,
          schedules = phase->traffic == TRAFFIC_SCHEDULE;
-    bool timed = phase_is_timed(phase); /* else how long it lasts is known when it is over */
+    bool timed = phase_is_timed(phase); /* its length is known in advance */
     const struct {
         bool broken;
         const char *sentence;
@@ -320,7 +320,7 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
     const char *sentence = NULL;
 
     static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
-    /* What a step of a schedule sends goes as fast as it can: it has no load. */
+    /* A schedule has no load: its steps send as fast as possible. */
     for (unsigned i = 0; i < trial->parts_count && !schedules && sentence == NULL; i++)
         sentence = check_load(trial, trial->parts[i].load);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && sentence == NULL; i++)
@@ -378,7 +378,7 @@ int document_parse(struct document **document, const struct mapping_text *text,
     *document = calloc(1, sizeof **document);
     if (*document == NULL)
         return err_set(err, -ENOMEM, "out of memory");
-    for (; transports[i] != NULL; i++) { /* the options of each, below its name */
+    for (; transports[i] != NULL; i++) { /* the key of each transport holds its options */
         assert(i < DOC_TRANSPORTS_MAX && transports[i]->options->size <= OPTION_BYTES_MAX);
         trial[i] = (struct option){
             .key = transports[i]->name,

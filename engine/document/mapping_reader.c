@@ -48,7 +48,7 @@ static int refuse(const struct reader *reader, const char *format, ...)
                    reader->path[0] != '\0' ? reader->path : "a document", what);
 }
 
-/* Memory of zeros for what `into` points to from now on. */
+/* Allocate zeroed memory, and store a pointer to it at `into`. */
 static void *point_to(struct reader *reader, uint8_t *into, size_t size)
 {
     struct mapping_block *block = calloc(1, sizeof *block + size);

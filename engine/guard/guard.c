@@ -13,9 +13,9 @@
 #define OWN_INTERFACE "give the port an interface that nothing else needs"
 #define HEX "[0-9a-f]"
 #define PCI_SHAPE HEX HEX HEX HEX ":" HEX HEX ":" HEX HEX "." HEX
-#define LOWER_MAX 16 /* devices below each other; more are a circle */
+#define LOWER_MAX 16 /* maximum depth of stacked devices; more are a loop */
 
-/* What to do, by what `shared` could change. */
+/* Write what the user can do, which depends on `shared`. */
 static void remedy(const struct guard_rules *rules, char *text, size_t size)
 {
     if (rules->leaves_kernel && rules->shared)
@@ -33,7 +33,7 @@ static void remedy(const struct guard_rules *rules, char *text, size_t size)
         snprintf(text, size, OWN_INTERFACE);
 }
 
-/* Does the device, or one that it sits on, sit on `below`? */
+/* Return whether a device is `below`, or sits on it directly or through other devices. */
 static bool leads_to(const struct guard_map *map, const struct guard_link *link, int below)
 {
     for (int i = 0; link && i < LOWER_MAX; i++) {
@@ -44,7 +44,7 @@ static bool leads_to(const struct guard_map *map, const struct guard_link *link,
     return false;
 }
 
-/* The reason in the use of a device: "carries the IPv4 default route"; "": none. */
+/* Write why the use of a device blocks it: "carries the IPv4 default route"; "": it does not. */
 static void find_use(const struct guard_map *map, const struct guard_link *device, char *text,
                      size_t size)
 {
@@ -64,7 +64,7 @@ static void find_use(const struct guard_map *map, const struct guard_link *devic
     }
 }
 
-/* The reason in what a device is, or is a member of; "": none. A VRF shares routes, not a cable. */
+/* Write why a device's kind or master blocks it; "": it does not. A VRF shares routes, no cable. */
 static void find_kind(const struct guard_map *map, const struct guard_link *device, char *text,
                       size_t size)
 {
@@ -130,7 +130,7 @@ static void add_interface(struct guard_interfaces *interfaces, const char *name)
         snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
 }
 
-/* Those of the device whose folder in /sys is `device`. Virtio has a bus of its own in between. */
+/* Add the interfaces of the device whose folder in /sys is `device`. Virtio adds a bus level. */
 static void add_device(const char *device, struct guard_interfaces *interfaces)
 {
     glob_t found;
@@ -174,13 +174,13 @@ int guard_host_rdma(const char *root, const char *port, struct guard_interfaces 
     if (*port == '.' || strspn(number, "0123456789") != strlen(number) ||
         !sysfs_exists("%s/ports/%s", rdma, number))
         return err_set(err, -ENODEV, "There is no RDMA port %.40s; `rdma link` lists them.", port);
-    /* Unused GIDs can't be read, and those of a device without interfaces name none. */
+    /* Unused GIDs can't be read, and a device without interfaces names none. */
     sysfs_glob(&owners, "%s/ports/%s/gid_attrs/ndevs/*", rdma, number);
     for (size_t i = 0; i < owners.gl_pathc; i++)
         if (sysfs_line(name, sizeof(name), "%s", owners.gl_pathv[i]))
             add_interface(interfaces, name);
     globfree(&owners);
-    if (sysfs_line(name, sizeof(name), "%s/parent", rdma)) /* Soft-RoCE's own word for it */
+    if (sysfs_line(name, sizeof(name), "%s/parent", rdma)) /* Soft-RoCE names its interface here */
         add_interface(interfaces, name);
     add_device(device, interfaces);
     if (interfaces->count == 0 && !sysfs_exists("%s", device))
@@ -257,7 +257,7 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
     return code;
 }
 
-/* Nested devices (net_failsafe) stand in parentheses, lists in brackets. */
+/* Arguments have nested devices (net_failsafe) in parentheses, and lists in brackets. */
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err)
 {

@@ -19,21 +19,22 @@
 
 #define MAPPED_IPV4 "::ffff:"
 #define DUMP_TRIES 10
-#define WIDE_BITS 16 /* of a prefix: longer ones stand for little */
+#define WIDE_BITS 16 /* of a prefix: longer ones cover too little to count */
 
-/* What the answers to one request are added to. */
+/* State of a reading of links and routes. */
 struct reading {
     struct guard_map *map;
     int fd;
-    const char *what; /* of a route that is looked up */
-    /* Of IPv4 and of IPv6: of how many 65,536ths of all addresses there are partial routes. Those
-     * of several tables are added up, which blocks too much rather than too little. */
+    const char *what; /* use of the route that is looked up */
+    /* Partial routes of IPv4 and of IPv6, in 65,536ths of all addresses. The sum is over all
+     * tables, which blocks too much rather than too little. */
     uint32_t parts[2];
 };
 
 /* --- the map --- */
 
-/* A host has tens of devices, seldom thousands: one reallocation each is cheap enough. */
+/* Append an element. A host has tens of devices, seldom thousands, so a reallocation each is cheap.
+ */
 static int append(void **array, size_t *count, const void *element, size_t size)
 {
     char *grown = realloc(*array, (*count + 1) * size);
@@ -83,7 +84,7 @@ const struct guard_link *guard_map_at(const struct guard_map *map, int index)
 
 bool guard_link_is_tunnel(const struct guard_link *link)
 {
-    /* No packet of theirs leaves, or it leaves by a link that the kernel names. */
+    /* Their packets stay in the host, or leave by a link that the kernel names. */
     static const char *const plain[] = {
         "",       "bond",    "bridge",  "dummy",  "ifb",  "ipoib", "ipvlan", "ipvtap",
         "macsec", "macvlan", "macvtap", "netkit", "team", "veth",  "vlan",   "vrf"};
@@ -96,7 +97,7 @@ bool guard_link_is_tunnel(const struct guard_link *link)
 
 /* --- links --- */
 
-/* What a kind of tunnel calls its remote addresses and the device below (linux/if_link.h,
+/* Attributes of each kind of tunnel for its remote addresses and the device below (linux/if_link.h,
  * linux/if_tunnel.h). */
 static const struct {
     const char *kind;
@@ -148,7 +149,7 @@ static int add_link(const struct nlmsghdr *message, void *data)
     netlink_text(netlink_find_in(more, IFLA_INFO_KIND), link.kind, sizeof(link.kind));
     if (guard_link_is_tunnel(&link) && !link.elsewhere)
         read_tunnel(netlink_find_in(more, IFLA_INFO_DATA), &link);
-    /* A veth's other end is a cable's end: nothing sits on it. */
+    /* A veth's IFLA_LINK is the other end of its cable, and no device below it. */
     if (guard_link_is_tunnel(&link) || strcmp(link.kind, "veth") == 0 ||
         strcmp(link.kind, "netkit") == 0)
         link.lower = link.elsewhere = 0;
@@ -157,7 +158,7 @@ static int add_link(const struct nlmsghdr *message, void *data)
 
 /* --- routes --- */
 
-/* Adds `what` for each device by which the route leaves. */
+/* Add the use `what` for each device by which a route leaves. */
 static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const char *what)
 {
     const struct nlattr *device = netlink_find(route, sizeof(struct rtmsg), RTA_OIF);
@@ -172,13 +173,16 @@ static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const c
         code = guard_map_add_use(map, hop->rtnh_ifindex, what);
     if (code == 0 && left > 0)
         return -EPROTO;
-    /* sysctl net.ipv4.nexthop_compat_mode=0: the number of a next hop object only. */
+    /* With sysctl net.ipv4.nexthop_compat_mode=0 a route has only the number of a next hop object.
+     */
     return code == 0 && !device && !hops ? guard_map_add_use(map, ANY_DEVICE, what) : code;
 }
 
-/* Default routes, and routes that may cover one together: their widths are added, so overlapping
- * ones count twice, which blocks more, never less. Half of all addresses is as good as all (VPN
- * clients set two such), and so is IPv6's 2000::/3, all that is assigned. */
+/* Add default routes, and partial routes, which may cover one together. Overlapping routes count
+ * twice, which blocks more, never less. A route to half of all addresses counts as a default route
+ * (VPN clients set two such routes), and so does IPv6's 2000::/3, which holds all assigned
+ * addresses.
+ */
 static int add_route(const struct nlmsghdr *message, void *data)
 {
     struct reading *reading = data;
@@ -208,8 +212,8 @@ static int add_route(const struct nlmsghdr *message, void *data)
     return code;
 }
 
-/* Links and routes; again from the beginning where the kernel interrupted a dump. Partial routes
- * count where they lead to half of all addresses together. */
+/* Read links and routes; start again where the kernel interrupted a dump. Partial routes are uses
+ * where they cover half of all addresses together. */
 static int read_here(struct reading *reading)
 {
     struct guard_map *map = reading->map;
@@ -241,12 +245,12 @@ static int add_found_route(const struct nlmsghdr *message, void *data)
     const struct reading *reading = data;
     const struct rtmsg *route = mnl_nlmsg_get_payload(message);
 
-    /* A local address is reached by no device, whatever the route says. */
+    /* A local address is reached without any device. */
     return route->rtm_type == RTN_UNICAST ? add_hops(reading->map, message, reading->what) : 0;
 }
 
-/* Adds the use for each device by which an address is reached; none where there is no route. With
- * all next hops of the route, not the one that this lookup happens to hash to. */
+/* Add the use for each device by which an address is reached; none where there is no route. The
+ * lookup returns all next hops of the route, not only the one that this address hashes to. */
 static int add_way_to(struct reading *reading, int family, const void *address, const char *what)
 {
     struct netlink_request request;
@@ -258,8 +262,8 @@ static int add_way_to(struct reading *reading, int family, const void *address, 
     return code == -ENETUNREACH || code == -EHOSTUNREACH || code == -EACCES ? 0 : code;
 }
 
-/* A tunnel in a tunnel adds uses behind this one; one that leads into itself is not the first
- * device that it meets: the count of links ends it. */
+/* Add the uses of the devices below tunnels. A tunnel in a tunnel adds further uses at the end of
+ * the list; the number of links bounds a loop of tunnels. */
 static int follow_tunnels(struct reading *reading)
 {
     struct guard_map *map = reading->map;

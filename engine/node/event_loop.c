@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The node's loop: documents, control datagrams, workers' events and the reasons to end.
+ * Loop of the main thread: documents, control datagrams, events of workers, and reasons to end.
  */
 #include "node.h"
 
@@ -16,16 +16,15 @@
 #include <unistd.h>
 
 #define BY_HAND_BEAT_NS (100 * NS_PER_MS)
-/* In a barrier a node looks for datagrams itself for so long after the last one came, before it
- * lets the kernel wake it: partners that are there answer within microseconds, and a wake-up costs
- * several. On shared cores it gives way to whoever is runnable between two looks. A barrier in
- * which a wait was longer than all this, because partners were at something else, halves the time
- * for the next; others double it. */
+/* In a barrier a node polls for datagrams for this time after the last one, before it sleeps in the
+ * kernel: partners that are there answer within microseconds, and a wake-up takes several. On
+ * shared cores the node yields between two polls. A barrier with a longer wait, because partners
+ * were busy, halves the time for the next barrier; other barriers double it. */
 #define SPIN_SLEEP_NS (300 * NS_PER_US)
 #define SPIN_POLL_NS (1000 * NS_PER_US)
 #define SPIN_LEAST_NS (10 * NS_PER_US)
 #define TURN_MOST_NS (100 * NS_PER_MS)
-/* So many times that in all, whatever comes: the node's loop watches more than datagrams. */
+/* Maximum total time of polling, as a multiple: the node's loop handles more than datagrams. */
 #define SPIN_TIMES_MOST 10
 
 const char *node_name_of(const struct node *node, uint32_t index)
@@ -47,16 +46,16 @@ int node_fail(struct node *node, int code)
     if (node->status == 0)
         node->status = err_status(code);
     end_run(node, NODE_ERROR);
-    if (node->joined && node->end == NODE_ERROR) /* now: records and lanes take their time */
+    if (node->joined && node->end == NODE_ERROR) /* at once: records and lanes take time to end */
         control_abort(node->control, node->err.text, node->status == 2, clock_now());
     return -ECANCELED;
 }
 
-/* Reports who is missing, or who gave up, once. */
+/* Report the node that is missing, or gave up, once. */
 static void report_fault(struct node *node, const struct control_fault *fault)
 {
     const char *who = node_name_of(node, fault->node);
-    int status = fault->impossible ? 2 : 3; /* as it is for the node that gave up */
+    int status = fault->impossible ? 2 : 3; /* the status of the node that gave up */
     char text[400];
 
     if (!fault->missing)
@@ -86,7 +85,8 @@ static void report_fault(struct node *node, const struct control_fault *fault)
         node->status = status;
 }
 
-/* By hand, node 0 beats for all; under a controller each node hears it on standard input. */
+/* Send or check heartbeats. By hand, node 0 sends them to all nodes; a controller sends them on
+ * standard input. */
 static void check_heartbeat(struct node *node, int64_t now_ns)
 {
     int64_t limit_ns = node->job->heartbeat_timeout_ms * NS_PER_MS;
@@ -99,7 +99,7 @@ static void check_heartbeat(struct node *node, int64_t now_ns)
         control_beat(node->control, now_ns);
         node->beat_ns = now_ns;
     } else if (!node->job->controlled) {
-        if (!node->ready) /* nothing is sent yet, and whoever starts node 0 may be slow */
+        if (!node->ready) /* no traffic yet, and node 0 may be started late */
             return;
         if (control_last_beat_ns(node->control) > node->beat_ns)
             node->beat_ns = control_last_beat_ns(node->control);
@@ -117,7 +117,7 @@ static void read_input(struct node *node)
     if (input_read(node->input, &node->err) < 0)
         node_fail(node, -EINVAL);
     else if (controlled)
-        node->beat_ns = clock_now(); /* whatever the controller says, it is alive */
+        node->beat_ns = clock_now(); /* any document shows that the controller is alive */
     if (input_ended(node->input) && controlled && !node->leaving)
         end_run(node, NODE_END_OF_INPUT);
 }
@@ -169,7 +169,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
     return node->end == NODE_GOES_ON ? 0 : -ECANCELED;
 }
 
-/* The next document that is not a heartbeat: 1, 0 when there is none yet, -ECANCELED. */
+/* Read the next document that is no heartbeat. Return 1; 0: there is none yet; -ECANCELED. */
 static int next_document(struct node *node, struct document **document)
 {
     int rc;
@@ -183,8 +183,8 @@ static int next_document(struct node *node, struct document **document)
     return rc < 0 ? node_fail(node, -EINVAL) : 0;
 }
 
-/* The input has ended while nothing ran. A job file may do so without a quit, and a controller that
- * says quit may go at once. */
+/* Handle the end of the input while no trial runs. A job file may end without a quit, and a
+ * controller may end at once after its quit. */
 static int end_of_input(struct node *node)
 {
     bool quits = node->joined && !node->job->controlled;
@@ -228,8 +228,8 @@ void set_thread_priority(struct node *node, bool claims)
     (void)reserve_cores(precedence);
 }
 
-/* Answers datagrams until the barrier is over, or nothing has come for a while: then the rest of
- * the waiting is node_turn's. */
+/* Answer datagrams until the barrier is over, or none has come for spin_ns; node_turn() waits for
+ * the rest. */
 static enum barrier_state spin_in_barrier(struct node *node)
 {
     int64_t now_ns = clock_now();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From the job document to the first barrier: which of its nodes this is, where all ports of the
- * run are, the workers; then hello with a fresh X25519 key, peers with the run's key sealed to it,
- * the first barrier, ready.
+ * From the job document to the first barrier: find this node and all ports of the run in the job,
+ * start the workers, send hello with a new X25519 key, read peers with the run's key sealed to it,
+ * pass the first barrier, and send ready.
  */
 #include "node.h"
 
@@ -88,9 +88,8 @@ static int read_job(struct node *node)
     return index_places(node);
 }
 
-/* How many queues each port is opened with, as it says or as there are cores: a device of its own
- * may have fewer; of the others one is enough for what a kernel interface or a pipe carries. Then
- * the workers of all queues. */
+/* Set the number of queues of each port, as the port says or by the number of cores: a PCI device
+ * may have fewer; one queue is enough for a kernel interface or a pipe. Then start the workers. */
 static int start_workers(struct node *node)
 {
     const struct doc_node *self = &node->job->nodes[node->self];
@@ -164,8 +163,8 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
     sodium_bin2base64(key, sizeof key, public_key, crypto_box_PUBLICKEYBYTES,
                       sodium_base64_VARIANT_ORIGINAL);
     gethostname(host, sizeof host - 1);
-    /* Which machine this is, for whoever adds up the CPU time of machines: host names repeat. The
-     * id itself stays at home. */
+    /* A hash of the boot id identifies the machine, to add up CPU time per machine: host names may
+     * be equal. The id itself is not sent. */
     if (sysfs_line(id, sizeof id, "/proc/sys/kernel/random/boot_id")) {
         crypto_generichash(hash, sizeof hash, (const uint8_t *)id, strlen(id), NULL, 0);
         sodium_bin2hex(boot, sizeof boot, hash, BOOT_BYTES);
@@ -191,7 +190,7 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
 
 /* --- peers --- */
 
-/* The run's key: by hand it stands in the document, else it is sealed to our hello. */
+/* Read the run's key: it is in the document (by hand), or sealed to this node's hello. */
 static int open_key(struct node *node, const struct doc_peers *doc, const uint8_t *public_key,
                     const uint8_t *secret_key)
 {
@@ -249,9 +248,8 @@ static int join_peers(struct node *node, const struct doc_peers *doc)
 
 /* --- the common clock, ready --- */
 
-/* Waits for the offset to node 0's clock, which takes some questions and answers more: a node that
- * gets none runs without a common clock, and says so. Refuses clocks that are not what the run asks
- * for. */
+/* Wait for the offset to node 0's clock, which takes some exchanges. A node without an offset runs
+ * without a common clock, and reports so. Refuse a clock that is not as the job requires. */
 static int await_clock(struct node *node)
 {
     int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;
@@ -309,7 +307,7 @@ static void say_ready(struct node *node)
         {"clock_id", json_string(id)},
         {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
         {"clock_bound_ns", record_count(now.bound_ns)},
-        /* What was found can be looked up in others' logs. */
+        /* Events can be found in logs of other programs by wall clock time. */
         {"wall_clock_offset_ns",
          json_integer((int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now())},
         {NULL, NULL},

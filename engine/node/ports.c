@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * This node's ports: used in one transport at a time, the guard asked first, their links watched.
+ * This node's ports: each is used in one transport at a time, after the guard's check, and its link
+ * is watched.
  *
  * PCI ports may leave their kernel driver for DPDK during the run (doc/how-to/bind.md): the node
- * asks for it, by an event of kind `bind`, and waits: the controller, or a person, binds them with
- * scripts/python/switchbench/hosts/port_binding.py and restores them after the run. All of a node's
- * ports leave at once, before dpdk opens the first. Kernel transports come before: there is no way
- * back within a run.
+ * requests it by an event of kind `bind`, and waits. The controller, or a person, binds the ports
+ * with scripts/python/switchbench/hosts/port_binding.py, and restores them after the run. All ports
+ * of a node leave at once, before dpdk opens the first one. They do not return within a run, so
+ * kernel transports come before dpdk.
  */
 #include "node.h"
 
@@ -22,7 +23,7 @@
 #include <string.h>
 
 #define LINK_WAIT_NS (10 * NS_PER_S)
-#define BINDING_WAIT_NS (60 * NS_PER_S) /* drivers and links take their time */
+#define BINDING_WAIT_NS (60 * NS_PER_S) /* drivers and links take seconds */
 #define LOOK_NS (50 * NS_PER_MS)
 
 /* --- which transports a port has --- */
@@ -47,10 +48,10 @@ static bool is_driven_by(const char *pci, const char *const *drivers)
     return *drivers != NULL;
 }
 
-/* Those of the document's list, in the order of first use. */
+/* Find the transports of the document's list, in the order of first use. */
 static int choose_transports(struct node_port *port, struct err *err)
 {
-    /* DPDK drives these through their kernel driver (verbs), which has to stay. */
+    /* DPDK uses these through their kernel driver (verbs), which must stay. */
     static const char *const bifurcated[] = {"mlx4_core", "mlx5_core", "mana", NULL};
     const struct doc_port *doc = port->doc;
 
@@ -77,7 +78,7 @@ static bool is_unbound(const struct node *node, const struct node_port *port)
     return node->job->bind && port->leaves_kernel && !is_driven_by(port->conf.pci, user);
 }
 
-/* The first port that is to be bound and is not; NULL: all are. */
+/* Return the first port that must be bound and is not; NULL: there is none. */
 static const struct node_port *find_unbound(const struct node *node)
 {
     for (size_t i = 0; i < node->port_count; i++)
@@ -108,7 +109,7 @@ static int await_binding(struct node *node)
 
 /* --- opening and closing --- */
 
-/* A number; null when it is 0: not known. */
+/* Return a number as JSON; null: 0, which means unknown. */
 static json_t *known(uint64_t number)
 {
     return number > 0 ? record_u64(number) : json_null();
@@ -150,7 +151,7 @@ static void report_port(struct node *node, const struct node_port *port,
     record_write(node->records, "port-open", rows);
 }
 
-/* Partners are told the line's rate with the address. */
+/* Update the line rate and the address, which has it for partners. */
 static void learn_line(struct node_port *port, const struct port_facts *facts)
 {
     port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts->link_bps;
@@ -191,8 +192,8 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     return 0;
 }
 
-/* Connections that did not show the run's key: told when there are twice as many as the last time,
- * and `all` when the port is closed, so that a flood of them fills no record. */
+/* Report connections that did not prove the run's key, when their number has doubled since the last
+ * report, so that a flood does not fill the records; `all`: the rest, when the port is closed. */
 static void report_rejected(struct node *node, struct node_port *port,
                             const struct port_facts *facts, bool all)
 {
@@ -221,9 +222,9 @@ static void close_opening(struct node *node, struct node_port *port, struct port
     opening->open = NULL;
 }
 
-/* Another transport has its turn. A device that shares nothing with it stays open meanwhile:
- * memif's other end would see it leave and come at each turn, and DPDK's thread takes such a
- * connection apart, and makes it, beside whoever uses it (22.11). */
+/* Leave a port to another transport. An independent device stays open: closing a memif would
+ * disconnect its other end at each change, and DPDK 22.11 disconnects and connects it in a thread
+ * of its own while others use it. */
 static void leave_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {0};
@@ -262,15 +263,15 @@ static int ask_guard(const struct node_port *port, struct err *err)
         .controller = controller,
         .driver = driver,
         .shared = conf->shared,
-        /* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair.
-         * Of a PCI device DPDK's driver is asked to before it is configured
-         * (engine/transport/dpdk/isolate.c); through a kernel interface none can. */
+        /* Sockets of the kernel and queue pairs of an RDMA device get only their own traffic. The
+         * driver of a PCI device must isolate flows before it is configured
+         * (engine/transport/dpdk/isolate.c). DPDK can't isolate flows on a kernel interface. */
         .isolates_flows = conf->pci != NULL || (port->capabilities & TRANSPORT_TAKES_DEVICE) == 0,
         .leaves_kernel = port->leaves_kernel,
     };
     int rc = 0;
 
-    /* The first word: where the person or the controller that started us sits. */
+    /* The first word is the address of the person or the controller that started this node. */
     snprintf(controller, sizeof controller, "%s", connection != NULL ? connection : "");
     controller[strcspn(controller, " ")] = '\0';
     if (conf->pci != NULL)
@@ -290,7 +291,7 @@ static int ask_guard(const struct node_port *port, struct err *err)
     return rc;
 }
 
-/* The kernel's interface of a PCI device, when the document does not say it. */
+/* Find the kernel interface of a PCI device that the document does not name. */
 static int find_interface(struct node_port *port, struct err *err)
 {
     struct guard_interfaces found;
@@ -337,12 +338,12 @@ int ports_use(struct node *node, const struct transport *rest)
         } else {
             port->transport->facts(port->open, &facts, false);
             if (facts.link_up)
-                learn_line(port, &facts); /* its link came up since it was opened */
+                learn_line(port, &facts); /* the link may have come up after the port was opened */
         }
-        if (rc == 0) /* opening takes up to a second a port */
+        if (rc == 0) /* opening a port takes up to a second */
             rc = node_turn(node, clock_now());
     }
-    /* The worker of a port's first queue lets it answer the network between phases. */
+    /* The worker of a port's first queue answers the network between phases. */
     for (size_t w = 0; w < node->worker_count && rc == 0; w++) {
         size_t count = 0;
 
@@ -356,10 +357,11 @@ int ports_use(struct node *node, const struct transport *rest)
     return rc;
 }
 
-/* What is used first is opened last, and stays open for it. */
+/* Open the ports in their transports in reverse order: the first one is opened last, and stays
+ * open. */
 int ports_survey(struct node *node)
 {
-    bool kernel_first = false; /* a port is used by the kernel before it leaves its driver */
+    bool kernel_first = false; /* a port has a kernel transport before it leaves its driver */
     int rc = 0;
 
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
@@ -404,7 +406,7 @@ int ports_watch_links(struct node *node)
         if (facts.link_up != port->link_up) {
             port->link_up = facts.link_up;
             if (port->link_up) {
-                learn_line(port, &facts); /* a device may not know its speed before */
+                learn_line(port, &facts); /* a device may know its speed only now */
                 snprintf(text, sizeof text, "it was down for %.1f s",
                          (double)(now_ns - port->down_ns) / 1e9);
             }
@@ -430,7 +432,7 @@ int ports_await_link(struct node *node)
     bool waiting = true;
     int rc = 0;
 
-    for (size_t i = 0; i < node->port_count; i++) /* all have the same time from now on */
+    for (size_t i = 0; i < node->port_count; i++) /* the time limit of all links begins now */
         node->ports[i].down_ns = node->ports[i].link_up ? 0 : clock_now();
     while (rc == 0 && waiting) {
         rc = ports_watch_links(node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lanes of a phase: what the trial's document and the pattern's plan ask of each port, then
- * lanes that know their partners and are connected.
+ * Lanes of a phase: the flows and loads of each port by the trial's document and the pattern's
+ * plan; then the partners' addresses and connections of each lane.
  */
 #include "phase.h"
 
@@ -16,19 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_PHASES_MAX 2048u /* of a longer plan the first so many phases are probed */
+#define PROBE_PHASES_MAX 2048u /* maximum number of phases that are probed */
 #define PROBES 3
 #define PROBE_BYTES 64
 #define PROBE_PERCENT 10
 #define PROBE_FPS_MAX 1000.0
-#define PROBE_SPREAD_S 0.15        /* a partner whose cores are busy may begin so late */
-#define SHARED_PERCENT 95          /* of a shared port's line, at most */
-#define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
-#define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
+#define PROBE_SPREAD_S 0.15        /* delay with which a partner on busy cores may begin */
+#define SHARED_PERCENT 95          /* maximum load of a shared port's line */
+#define ALONE_NS (500 * NS_PER_MS) /* time of computation without messages, for comparison */
+#define ASKED_MOST 32u             /* addresses that are requested at the same time */
 
 /* --- what is asked of all ports, and of one --- */
 
-/* How long partners may take to be connected. */
+/* Return the time limit for the connection of partners. */
 static int64_t timeout_ns(const struct phase_run *run)
 {
     return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
@@ -52,12 +52,12 @@ static void fill_template(struct phase_run *run)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
     if (run->is_probe) {
         phase->traffic = TRAFFIC_PROBE;
-        /* Whether partners can be reached is asked with nothing else on the way. */
+        /* A connectivity check measures no latency. */
         phase->latency = (struct latency_options){0};
     }
 }
 
-/* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
+/* Return a tag that distinguishes frames of runs, trials, networks and phases; never 0. */
 static uint16_t draw_tag(const struct phase_lane *lane)
 {
     const struct trial *trial = lane->run->trial;
@@ -76,7 +76,7 @@ static uint16_t draw_tag(const struct phase_lane *lane)
     return tag != 0 ? tag : 1;
 }
 
-/* The template with what the lane's part says: sizes, options of its transport. */
+/* Fill a lane's phase from the template, its part's sizes, and its transport's options. */
 static void fill_phase(struct phase_lane *lane)
 {
     static const uint32_t probe = PROBE_BYTES;
@@ -92,14 +92,15 @@ static void fill_phase(struct phase_lane *lane)
     if (lane->run->is_probe && trial->connectivity_check_sizes_count > 0) {
         sizes = trial->connectivity_check_sizes;
         phase->size_count = trial->connectivity_check_sizes_count;
-    } else if (part->sizes_count == 0) { /* steps say how long messages are: this probes them */
+    } else if (part->sizes_count ==
+               0) { /* a schedule has its own sizes: its probe has one of these */
         sizes = &probe;
         phase->size_count = 1;
     }
     memcpy(phase->sizes, sizes, phase->size_count * sizeof *sizes);
     phase->options = part->options;
-    /* A burst asks how many frames fit: probes would be among them. A stream that is forwarded has
-     * no connection of its own for them, and its ends can't know. */
+    /* A burst counts frames, and probes would be among them. A forwarded stream of messages has no
+     * connection for probes. */
     if ((phase->traffic == TRAFFIC_BURST && phase->latency.probe_fps < 0) ||
         (trial->pattern.forward && !transport_can(lane->transport, TRANSPORT_FRAMES)))
         phase->latency.probe_fps = 0;
@@ -116,8 +117,8 @@ static int compare_flows(const void *a, const void *b)
     return x->dst < y->dst ? -1 : x->dst > y->dst;
 }
 
-/* Adds the flows of one side of an own rank: of one phase, or for the probe of all, each once. Each
- * hop of a chain is probed by itself. */
+/* Add the flows of one side of a local rank: those of one phase, or for the probe those of all
+ * phases, each once. Each hop of a chain is probed separately. */
 static int add_flows(struct phase_lane *lane, enum pattern_side side, uint32_t *count)
 {
     const struct pattern_plan *plan = lane->own->part->plan;
@@ -158,13 +159,13 @@ static int add_flows(struct phase_lane *lane, enum pattern_side side, uint32_t *
     return 0;
 }
 
-/* Makes the flows of a lane's rank from the pattern's plan: time and memory follow from the rank's
- * own flows. */
+/* Make the flows of a lane's rank from the pattern's plan, in time and memory proportional to the
+ * rank's own flows. */
 static int make_flows(struct phase_lane *lane)
 {
     struct phase *phase = &lane->phase;
     bool uneven = false;
-    double whole = 0; /* of the trial's load: all that the port sends */
+    double whole = 0; /* part of the trial's load that the port sends */
 
     if (add_flows(lane, PATTERN_SENDS, &lane->send_count) < 0 ||
         add_flows(lane, PATTERN_RECEIVES, &lane->receive_count) < 0)
@@ -174,16 +175,16 @@ static int make_flows(struct phase_lane *lane)
         uneven |= lane->flows[i].share != lane->flows[0].share;
     }
     lane->part = lane->send_count == 0 && lane->receive_count > 0
-                     ? lane->flows[0].share /* as one who sends to it */
+                     ? lane->flows[0].share /* the part of a rank that sends to it */
                      : whole;
     if (lane->part == 0)
         lane->part = 1;
     phase->burst.own_frames = phase->burst.frames;
-    /* So that all ports end together. */
+    /* All ports must end at the same time. */
     if (whole > 0 && lane->run->trial->doc->pattern.share_count > 0)
         phase->burst.own_frames =
             (uint64_t)fmax(round((double)phase->burst.frames * lane->part), 1);
-    /* Of a transfer, each flow sends as much as the others. */
+    /* In a transfer all flows send the same number of bytes. */
     uneven &= phase->traffic == TRAFFIC_STREAM || phase->traffic == TRAFFIC_BURST;
     for (uint32_t i = 0; i < lane->flow_count; i++) {
         lane->flows[i].number = i;
@@ -194,7 +195,7 @@ static int make_flows(struct phase_lane *lane)
 
 /* --- load --- */
 
-/* Bits on the line for one frame; for one message at least so many. */
+/* Return the bits at layer 1 of a frame; of a message their minimum. */
 static double bits_each(const struct phase_lane *lane)
 {
     bool frames = transport_can(lane->transport, TRANSPORT_FRAMES);
@@ -223,7 +224,7 @@ int lane_resolve_load(struct phase_lane *lane, struct err *err)
                        "know: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
                        "load in bit/s or frames/s",
                        conf->name);
-    /* A shared port's other users must get through, the controller's connection among them. */
+    /* The other users of a shared port need room, among them the controller's connection. */
     if (conf->shared && line_bps == 0)
         return err_set(err, -EINVAL,
                        "port %s is shared, and its line rate is not known: set line_rate, so that "
@@ -249,8 +250,8 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes)
     return probes > 0 ? fmin(fps, probes / PROBE_SPREAD_S) : fps;
 }
 
-/* Sets the load of a lane's port. Refuses a rate that the cores can't send at the very best: on
- * this port, and with those before it on this node. Drivers' bounds are the transport's. */
+/* Set the load of a lane's port. Refuse a rate above the maximum that the cores can send: on this
+ * port, and on all ports of this node up to this one. The transport knows the maximum per core. */
 static int set_load(struct phase_run *run, struct phase_lane *lane)
 {
     struct node *node = run->trial->node;
@@ -266,7 +267,7 @@ static int set_load(struct phase_run *run, struct phase_lane *lane)
         return 0;
     }
     if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
-        *load = (struct load){.unlimited = true}; /* the next message waits for the last one */
+        *load = (struct load){.unlimited = true}; /* each message waits for the one before */
         return 0;
     }
     rc = lane_resolve_load(lane, &node->err);
@@ -288,7 +289,7 @@ static int set_load(struct phase_run *run, struct phase_lane *lane)
     return 0;
 }
 
-/* Makes what the pattern's flows and the loads say of this node's lanes. */
+/* Make this node's lanes with their flows and loads. */
 static int begin_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
@@ -324,8 +325,8 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
     return (uint64_t)trial->doc->id << 32 | (uint64_t)part << 24 | rank;
 }
 
-/* Asks for some partners' addresses at the same time, in the flows' order. -EAGAIN: some have not
- * come. */
+/* Request partners' addresses in the flows' order, up to ASKED_MOST at the same time. Return
+ * -EAGAIN while some are missing. */
 static int fetch_partners(struct phase_lane *lane, struct err *err)
 {
     const struct trial *trial = lane->run->trial;
@@ -356,8 +357,8 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
     return lane->fetched == lane->flow_count ? 0 : -EAGAIN;
 }
 
-/* How a blob is called between nodes. It is kept apart from ports' addresses
- * (trial_blob_id), whose trial numbers do not reach that far. */
+/* Return the name between nodes of a lane's blob. Names of ports' addresses (trial_blob_id) have
+ * smaller trial numbers, and so differ. */
 static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *key)
 {
     const struct phase_run *run = lane->run;
@@ -386,7 +387,7 @@ static int publish(void *context, const struct blob_key *key, const struct blob 
     return control_publish(lane->run->trial->node->control, blob_id(lane, key), blob);
 }
 
-/* The partner's node may be this one: then its blob lies in our own store. */
+/* Fetch a partner's blob; when the partner is on this node, it is in the own store. */
 static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
     const struct phase_lane *lane = context;
@@ -398,8 +399,8 @@ static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 
 /* --- queues --- */
 
-/* The flows of one of several queues: a share of what is sent, all that is received (it may come by
- * any). A flow that is forwarded leaves by the queue by which it came. */
+/* Copy the flows of one of several queues: a part of the sent flows, and all received flows, which
+ * may arrive on any queue. A forwarded flow leaves by the queue on which it arrived. */
 static int split_flows(const struct phase_lane *lane, struct worker_lane *queue,
                        struct lane_request *request)
 {
@@ -416,7 +417,7 @@ static int split_flows(const struct phase_lane *lane, struct worker_lane *queue,
     return 0;
 }
 
-/* Of the port's load, the share of its first so many queues. */
+/* Return the share of the port's load that its first `queues` queues send. */
 static double share_of(const struct phase_lane *lane, uint32_t queues)
 {
     double sum = 0;
@@ -427,7 +428,7 @@ static double share_of(const struct phase_lane *lane, uint32_t queues)
     return sum;
 }
 
-/* Makes the lane of a queue, with room for interval results of what the queue receives. */
+/* Make the lane of a queue, with room for its interval results. */
 static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
     const struct node *node = lane->run->trial->node;
@@ -468,7 +469,7 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
     return rc;
 }
 
-/* Makes the lane once its partners are known. */
+/* Make a port's lanes once the partners' addresses are known. */
 static int prepare_lane(struct phase_lane *lane, struct err *err)
 {
     bool marks =
@@ -481,7 +482,7 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
     if (rc < 0)
         return rc;
     lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
-    /* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
+    /* The steps of a schedule wait for each other, and so need one queue. */
     if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->port->queues > 1)
         return err_set(err, -EINVAL,
                        "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
@@ -504,7 +505,7 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
 
 /* --- a phase's lanes --- */
 
-/* Makes all lanes; -EAGAIN: partners of some are not known yet. */
+/* Make all lanes. Return -EAGAIN while partners' addresses are missing. */
 static int prepare_lanes(struct phase_run *run, struct err *err)
 {
     int waiting = 0;
@@ -519,8 +520,8 @@ static int prepare_lanes(struct phase_run *run, struct err *err)
     return waiting;
 }
 
-/* 0: all lanes are ready. -EAGAIN: some wait for partners, of which `err` may name one.
- * -EINPROGRESS: some are at work themselves. */
+/* Connect all lanes. Return 0 when all are ready; -EAGAIN: some wait for partners, of which `err`
+ * may name one; -EINPROGRESS: some need more time themselves. */
 static int connect_lanes(struct phase_run *run, struct err *err)
 {
     int waiting = 0;
@@ -532,7 +533,8 @@ static int connect_lanes(struct phase_run *run, struct err *err)
                 run->lanes[i].transport->connect(run->lanes[i].queues[q].lane, clock_now(), &why);
             bool failed = rc < 0 && rc != -EAGAIN && rc != -EINPROGRESS;
 
-            if (failed || err->text[0] == '\0') /* else that of the first lane that waits */
+            if (failed ||
+                err->text[0] == '\0') /* else the sentence of the first waiting lane stays */
                 *err = why;
             if (failed)
                 return rc;
@@ -545,7 +547,7 @@ static int connect_lanes(struct phase_run *run, struct err *err)
 int lanes_prepare(struct phase_run *run)
 {
     struct node *node = run->trial->node;
-    /* A probe leaves out by itself whom it can't reach. */
+    /* A probe skips unreachable partners by itself. */
     int64_t limit_ns = (run->is_probe ? 2 : 1) * timeout_ns(run);
     int64_t since_ns = clock_now();
     bool made = false;
@@ -577,8 +579,8 @@ int lanes_prepare(struct phase_run *run)
     return rc;
 }
 
-/* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
- */
+/* Store the first start, the last stop, the last arrival and the first fault of all queues in queue
+ * 0's lane. */
 void lanes_gather(struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {

@@ -7,30 +7,30 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* sync none: after its drain a phase is held for partners that are not through yet; then the next
- * is prepared. */
+/* sync none: after its drain a phase waits for slower partners; then there is a gap to prepare the
+ * next phase. */
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
-#define CLOCK_LOOKS 5 /* at the clock through a window, its ends included */
+#define CLOCK_LOOKS 5 /* readings of the clock in a window, its ends included */
 
 #define FIRST_SLEEP_NS (20 * NS_PER_MS)
 #define FIRST_POLL_NS (2 * NS_PER_MS)
-#define CAREFUL_TIMES 4 /* the longest needed but for an outlier, so many times, */
-#define CAREFUL_SHARE 4 /* and no less than this part of the first margin */
-/* ... and no more than this, or than half as much again as it was needed. */
+#define CAREFUL_TIMES 4 /* margin as a multiple of the longest need without outlier, */
+#define CAREFUL_SHARE 4 /* minimum margin: the first margin divided by this */
+/* Maximum margin, unless one and a half times the longest need is more. */
 #define CAREFUL_MOST_NS (500 * NS_PER_MS)
-#define OUTLIER_NOTES 3 /* of so many starts or more one is forgotten, the longest */
-#define HASTE_SHARE 2   /* the usual need, and this part of it more */
+#define OUTLIER_NOTES 3 /* from this number of starts on, the longest is ignored */
+#define HASTE_SHARE 2   /* a hasty margin is the median need and its half more */
 #define HASTE_FLOOR_NS (100 * NS_PER_US)
 
-/* The maxima of the barrier before a phase ... */
+/* Maxima of the barrier before a phase. */
 enum agreed_start {
-    START_ENTRY,   /* run time: the last node's entry, */
-    START_LEAD,    /* and how long after it the phase starts */
-    START_SENDING, /* how long the slowest sender needs */
+    START_ENTRY,   /* run time of the last node's entry */
+    START_LEAD,    /* start margin after it */
+    START_SENDING, /* duration of the slowest sender */
 };
 
-/* ... and of the one behind it. */
+/* Maxima of the barrier after a phase. */
 enum agreed_end {
     END_START_LATE,
     END_START_EARLY,
@@ -58,7 +58,7 @@ void start_margin_note(struct start_margin *margin, int64_t needed_ns)
 int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 {
     uint32_t count = margin->noted < MARGIN_MEMORY ? margin->noted : MARGIN_MEMORY;
-    int64_t sorted_ns[MARGIN_MEMORY]; /* the notes, shortest first */
+    int64_t sorted_ns[MARGIN_MEMORY]; /* needed times, shortest first */
     int64_t longest_ns, wanted_ns, most_ns;
 
     if (count == 0)
@@ -84,7 +84,7 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 
 /* --- the start --- */
 
-/* How long this node's slowest port sends if nothing hinders it, as far as it knows. */
+/* Return the expected duration of this node's slowest sender. */
 static int64_t own_sending_ns(const struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -99,7 +99,7 @@ static int64_t own_sending_ns(const struct phase_run *run)
         const struct phase_lane *lane = &run->lanes[i];
         const struct load *load = &lane->phase.load;
         double size = phase_mean_size(&lane->phase), frames, fps, seconds;
-        /* Who receives from so many is sent to as slowly as it would send. */
+        /* The senders to a rank together are as slow as if the rank sent itself. */
         uint32_t flows =
             lane->send_count > lane->receive_count ? lane->send_count : lane->receive_count;
 
@@ -109,7 +109,7 @@ static int64_t own_sending_ns(const struct phase_run *run)
             frames = lane->send_count == 0
                          ? 0
                          : (double)lane->phase.burst.own_frames * (double)phase->burst.count;
-        else /* of a transfer about */
+        else /* of a transfer, estimated */
             frames = ((double)phase->transfer_bytes / size * 1.5 + 1) * flows;
         fps = load->rate_fps > 0 ? load->rate_fps
                                  : load->rate_bps / ((size + FRAME_OVERHEAD_L1) * 8.0);
@@ -120,13 +120,13 @@ static int64_t own_sending_ns(const struct phase_run *run)
     return (int64_t)(slowest_s * 1e9);
 }
 
-/* Writes the agreed start, and what follows from it, into the template and each lane's phase. */
+/* Write the agreed start, and the times that follow from it, into the template and all lanes. */
 static void set_times(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
     struct phase *phase = &run->template;
 
-    /* Until completion, the window is all of it; it ends when the last byte is there. */
+    /* The window of a phase without fixed length ends with the last byte. */
     phase->start_ns = phase->open_ns = phase->close_ns = run->start_run_ns - run->offset_ns;
     phase->stop_ns = CLOCK_NEVER;
     if (run->is_timed) {
@@ -165,8 +165,8 @@ int phase_agree_start(struct phase_run *run)
         values.maximum[START_SENDING] = run->sending_ns;
         values.maximum[START_LEAD] =
             start_margin_next(&trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
-        /* Without a common clock this node's time means nothing to the others: it proposes no
-         * start. Node 0 always knows run time, so there is one. */
+        /* A node without a common clock proposes no start: its time is meaningless to others. Node
+         * 0 always knows run time, so at least one node proposes a start. */
         if (now.bound_ns < 0)
             values.states |= STATE_NO_CLOCK;
         else
@@ -190,7 +190,7 @@ int phase_agree_start(struct phase_run *run)
         run->offset_ns = now.offset_ns;
     else if (trial->clock_turn > 0)
         run->offset_ns = trial->offset_ns;
-    else /* it begins when it is through the barrier, as far from it as the others mean to */
+    else /* it starts after the barrier by the same margin as the others */
         run->offset_ns = run->start_run_ns - clock_now() - lead_ns;
     if (run->by_clock && trial->clock_turn++ == 0)
         trial->offset_ns = run->offset_ns;
@@ -249,7 +249,7 @@ int phase_agree_end(struct phase_run *run, int rc)
     int64_t elapsed_ns = 0, awake_ns = 0;
 
     barrier_values_clear(&values);
-    values.states = outcome->states & STATE_NO_CLOCK; /* a start that was a guess stays one */
+    values.states = outcome->states & STATE_NO_CLOCK; /* the start was a guess */
     if (clock.bound_ns < 0)
         values.states |= STATE_NO_CLOCK;
     values.maximum[END_BOUND] = clock.bound_ns;
@@ -261,12 +261,12 @@ int phase_agree_end(struct phase_run *run, int rc)
             values.states |= states[run->tasks[w].end];
             note_latest(&awake_ns, run->tasks[w].awake_ns);
         }
-    /* What this start would have needed, for the start margin of the next. */
+    /* Note the margin that this start needed, for the next one. */
     if (run->entry_run_ns != 0 && awake_ns > 0)
         start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
     if (rc == 0 && !run->by_clock) {
         rc = node_barrier(run->trial->node, &values);
-        control_forget(run->trial->node->control, false); /* all lanes were connected */
+        control_forget(run->trial->node->control, false); /* lanes no longer need blobs */
     }
     if (rc < 0)
         elapsed_ns = clock_now() - phase->start_ns;
@@ -294,10 +294,9 @@ int phase_agree_end(struct phase_run *run, int rc)
     return rc;
 }
 
-/* A phase runs with the offset that was known at its start. Once it is over, datagrams from both
- * sides of it say more (run_clock.h): by how much that was off in the middle of the window,
- * which can be put right afterwards, and how far the clock may have been from that anywhere in the
- * window, which can't. */
+/* A phase runs with the clock offset known at its start. After the phase, datagrams from before and
+ * after it give a better estimate (run_clock.h): the shift in the middle of the window, which is
+ * corrected afterwards, and a bound of the deviation from it within the window, which can't be. */
 struct phase_clock clock_of_phase(const struct phase_run *run)
 {
     struct control *control = run->trial->node->control;
@@ -317,7 +316,8 @@ struct phase_clock clock_of_phase(const struct phase_run *run)
 
         note_latest(&clock.bound_ns, llabs(there.offset_ns - middle.offset_ns) + there.bound_ns);
     }
-    /* A disciplined clock only jumps: when, nobody knows. Its error was read at both ends. */
+    /* A disciplined clock may have jumped at any time: the bound covers both readings and the jump.
+     */
     if (control_clocks(control).mode == CLOCK_PTP) {
         note_latest(&clock.bound_ns, run->bound_ns);
         clock.bound_ns += llabs(clock.shift_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each kind of record is a table of keys and values. A value of NULL leaves its key out; null says
- * that it is not known (doc/developer/node-protocol.md).
+ * Records of a trial: each kind is a table of keys and values. A value of NULL leaves its key out;
+ * JSON's null means unknown (doc/developer/node-protocol.md).
  */
 #include "phase.h"
 
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 10^8 samples of a rank are allowed: a record of them all would take gigabytes here, in the queue
- * and in the controller. */
+/* A rank may have 10^8 samples: one record of them all would take gigabytes in the node, the queue
+ * and the controller. */
 #define SAMPLES_A_RECORD 4096u
 #define SAMPLES_TEXT                                                                               \
     sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
@@ -27,7 +27,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as
 
 /* --- what records share --- */
 
-/* A record of a phase, or of a lane in it; `lane` may be NULL. */
+/* Make a record of a phase, or of a lane in it; `lane` may be NULL. */
 static json_t *make(const struct phase_run *run, const struct phase_lane *lane, const char *type,
                     const struct record_row *rows)
 {
@@ -61,13 +61,13 @@ static json_t *rank_text(const struct phase_lane *lane, uint32_t rank)
     return json_string(rank_name(lane, rank));
 }
 
-/* null where nobody counts it. */
+/* Return a count as JSON; null: it is not counted. */
 static json_t *counted(bool known, uint64_t count)
 {
     return known ? record_u64(count) : json_null();
 }
 
-/* null where it went back, or one end is not known. */
+/* Return the difference of two counts as JSON; null: it is negative, or one is unknown. */
 static json_t *since(int64_t before, int64_t after)
 {
     return record_count(count_rest(after, before));
@@ -97,7 +97,8 @@ static const struct lane_flow *receives(const struct phase_lane *lane)
     return lane->flows + lane->send_count;
 }
 
-/* What flows sent or received, good or not: what the network's counters must show. */
+/* Return the frames that flows sent or received, correct or not, as counters of the network show.
+ */
 static uint64_t sum_frames(const struct lane_flow *flows, uint32_t count)
 {
     uint64_t frames = 0;
@@ -120,7 +121,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
 {
     const struct flow_side *side = &flow->side;
     bool timed = run->is_timed, frames = counts_frames(lane);
-    /* Frames make messages only in ping-pong, or in steps. */
+    /* Transports of frames count messages only in ping-pong and schedules. */
     bool messages = !frames || run->template.traffic == TRAFFIC_PINGPONG ||
                     run->template.traffic == TRAFFIC_SCHEDULE;
     bool numbered = frames || lane->lane->judges_order;
@@ -157,7 +158,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"last_run_ns", run_time(run, side->last_ns)}, {"measures", measures});
 }
 
-/* The times of a flow's side; they are zero again behind it. */
+/* Report the times of a flow's side, and set them to zero. */
 static void report_times(const struct phase_run *run, const struct phase_lane *lane,
                          const struct lane_flow *flow, bool source, struct flow_reading *reading)
 {
@@ -167,8 +168,8 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
         [LATENCY_ROUND_TRIP] = "round_trip",
         [LATENCY_PINGPONG] = "pingpong",
     };
-    /* Our clock may be wrong by its bound, and the other end's by what the worst of all said: what
-     * that end says itself is in its `clock` record. */
+    /* The bound is that of this node's clock, and the maximum of all nodes' for the other end,
+     * whose own bound is in its `clock` record. */
     int64_t ours_ns = run->clock.bound_ns, theirs_ns = run->outcome.clock_bound_ns;
     int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
 
@@ -196,12 +197,12 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
     }
 }
 
-/* One side of a flow: what was counted, and what all queues of the port measured; the first gives
- * the metrics. */
+/* Report one side of a flow: its counts, and the times of all queues of the port; the first queue
+ * has the metrics. */
 static void report_side(const struct phase_run *run, const struct phase_lane *lane,
                         const struct lane_flow *flow, bool source)
 {
-    static struct flow_reading reading; /* the main thread's */
+    static struct flow_reading reading; /* used by the main thread only */
 
     reading.metric_count = 0;
     for (uint32_t q = lane->queue_count; q-- > 0;)
@@ -268,7 +269,7 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
            {"stop_run_ns", run_time(run, lane->lane->stopped_ns)});
 }
 
-/* Frames for others that came to the port, by whose they are; of the last entry nobody knows. */
+/* Report misdelivered frames of a port by their flow; the last entry has those of further flows. */
 static void report_misdelivered(const struct phase_run *run, const struct phase_lane *lane)
 {
     const struct misdelivered_flows *all = &lane->count.misdelivered_flows;
@@ -277,7 +278,7 @@ static void report_misdelivered(const struct phase_run *run, const struct phase_
         struct misdelivered_flow flow =
             i < MISDELIVERED_SLOTS ? all->flows[i]
                                    : (struct misdelivered_flow){all->others, UINT16_MAX, 0};
-        /* Anybody may send what looks so. */
+        /* A forged frame may name any ranks. */
         bool known = flow.src < lane->own->part->n && flow.dst < lane->own->part->n;
 
         if (flow.frames == 0)
@@ -289,7 +290,7 @@ static void report_misdelivered(const struct phase_run *run, const struct phase_
     }
 }
 
-/* What a rank needed for the repetitions of its schedule. */
+/* Report the times of the repetitions of a rank's schedule. */
 static void report_execution(const struct phase_run *run, const struct phase_lane *lane)
 {
     const struct schedule_options *options = &run->template.schedule;
@@ -304,7 +305,7 @@ static void report_execution(const struct phase_run *run, const struct phase_lan
            {"max_ns", counted(times->count > 0, times->max_ns)}, {"buckets", buckets(times)});
 }
 
-/* The single times of round trips, in base64. */
+/* Report single round-trip times, in base64. */
 static void report_samples(const struct phase_run *run, const struct phase_lane *lane,
                            const struct prober *prober)
 {
@@ -334,7 +335,7 @@ static void report_clock(const struct phase_run *run)
            {"esterror_ns", record_count(clocks.esterror_ns)});
 }
 
-/* What a node computed alone, or beside its messages. */
+/* Return what a node computed, alone or beside its messages. */
 static json_t *compute_part(const struct compute_part *part)
 {
     const struct histogram *pieces = &part->pieces;
@@ -360,8 +361,8 @@ static void report_compute(const struct phase_run *run)
            {"concurrent", compute_part(&beside)});
 }
 
-/* What this process's CPU time comes to on each frame that its ports sent or received; null: there
- * were none, not all of them are counted, or there is no counter of cycles. */
+/* Return this process's CPU cycles per sent or received frame; null: there were no frames, not all
+ * are counted, or there is no counter of cycles. */
 static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
     double hz = tsc_hz(&run->trial->node->begun);
@@ -385,7 +386,7 @@ static void report_phase(const struct phase_run *run)
     bool idle_known = run->begin.idle_s >= 0 && run->end.idle_s >= 0;
     double cpu_s = run->end.process_s - run->begin.process_s;
     const char *state = "complete";
-    char name[64] = ""; /* as the first network calls it that has so many phases */
+    char name[64] = ""; /* by the first network that has this phase */
 
     if ((outcome->states & STATE_FLOODED) != 0)
         state = "flooded";
@@ -448,9 +449,9 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
     return now_ns < phase->stop_ns ? "cooldown" : "drain";
 }
 
-/* ["node1:e0", 92600000, 92599000, 94999000]: payload offered and delivered, and what was delivered
- * as the line carries it; null where no flow of the phase goes this way. Workers come to tell at
- * their own times: the span is from one to the next of these. */
+/* Return a port's rates: ["node1:e0", 92600000, 92599000, 94999000]: payload offered, payload
+ * delivered, and delivered bits at layer 1; null: the phase has no flow in this direction. Workers
+ * publish their counts at times of their own, and rates are between two of these times. */
 static json_t *port_rates(struct phase_lane *lane, bool in_window, int64_t last_ns,
                           int64_t sums_bps[2])
 {
@@ -506,14 +507,14 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 
 /* --- intervals: what came of a port's flows from mark to mark --- */
 
-/* To the microsecond, since the window's opening. */
+/* Return the time of a mark since the window's opening, in ms with microseconds. */
 static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
 {
     return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
 }
 
-/* Whether a mark waits at all of the lane's queues, the same one. Marks that other queues missed
- * are dropped: counts are since the start, and the next mark has them, too. */
+/* Return whether the same mark waits in all queues of a lane. Marks that a queue missed are dropped
+ * in the others: counts are since the start, so the next mark includes theirs. */
 static bool mark_waits(const struct phase_lane *lane)
 {
     uint32_t latest = 0;
@@ -535,7 +536,7 @@ static bool mark_waits(const struct phase_lane *lane)
     return true;
 }
 
-/* Takes the mark that waits, and reports what came of each flow since the one before. */
+/* Take the mark that waits, and report the bytes of each flow since the mark before. */
 static void report_mark(const struct phase_run *run, struct phase_lane *lane)
 {
     int64_t before_ns = lane->marked_ns;
@@ -557,7 +558,7 @@ static void report_mark(const struct phase_run *run, struct phase_lane *lane)
         interval_ring_drop(lane->queues[q].interval_ring);
     }
     if (before_ns == 0)
-        json_decref(flows); /* the first one is where intervals begin */
+        json_decref(flows); /* intervals begin at the first mark */
     else
         REPORT(run, lane, "interval", {"side", json_string("destination")},
                {"dst", rank_text(lane, lane->own->rank)}, {"from_ms", mark_ms(run, before_ns)},
@@ -574,7 +575,7 @@ void report_intervals(struct phase_run *run, bool all)
 
 /* --- the end --- */
 
-/* The flows of a connectivity check that did not bring a single frame or message. */
+/* Report the flows of a connectivity check that delivered no frame or message. */
 static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane)
 {
     for (uint32_t i = 0; i < lane->receive_count; i++) {
@@ -594,7 +595,7 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
 {
     for (uint32_t i = 0; i < lane->flow_count; i++) {
         report_side(run, lane, &lane->flows[i], i < lane->send_count);
-        /* 0: in order, or a transport that does not look. */
+        /* 0: all in order, or the transport does not judge order. */
         if (lane->flows[i].side.reordering.extent_max > 0)
             report_order(run, lane, &lane->flows[i]);
     }
@@ -634,7 +635,7 @@ void report_end(struct phase_run *run)
             continue;
         if (!probe)
             report_lane(run, lane);
-        else if (!stopped) /* else silence says nothing */
+        else if (!stopped) /* a stopped check has no result */
             report_unreachable(run, lane);
         report_port(run, lane);
     }

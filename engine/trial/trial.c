@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A trial: its networks, ranks and ports; then all phases of one plan at one setting, one after the
- * other. The life of a phase is run_phase(): prepare the lanes and connect them, agree on the start
+ * A trial: its networks, ranks and ports; then all phases of a plan at one setting, in sequence.
+ * run_phase() is a phase from begin to end: prepare the lanes and connect them, agree on the start
  * in a barrier, run and drain in the workers, agree on the end in a barrier, write the records. The
- * probe of a plan goes the same way, with all flows of the plan at once.
+ * connectivity check of a plan is such a phase, with all flows of the plan at once.
  */
 #include "trial.h"
 
@@ -21,12 +21,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define PROBES_MOST 3 /* so often a plan is probed at most */
+#define PROBES_MOST 3 /* maximum number of connectivity checks of a plan */
 #define PROGRESS_NS (500 * NS_PER_MS)
 #define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
-#define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
+#define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may be missed */
 #define PROBE_SILENCE_NS (300 * NS_PER_MS)
-#define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
+#define BEGINNING_NS                                                                               \
+    (2 * NS_PER_MS) /* the main thread leaves the core until this time after a start */
 
 /* --- networks, ranks, plans --- */
 
@@ -58,8 +59,8 @@ static int choose_transport(const struct trial *trial, struct trial_part *part)
     return 0;
 }
 
-/* The ports behind the ranks: each must exist, in the part's network, and have no other rank. This
- * node's are appended to trial->own, which has room for all its ports. */
+/* Find the ports of the ranks: each must exist in the part's network and have no other rank. Append
+ * those of this node to trial->own, which has room for all its ports. */
 static int find_ranks(struct trial *trial, struct trial_part *part)
 {
     struct node *node = trial->node;
@@ -109,7 +110,7 @@ static int make_plan(struct trial *trial, struct trial_part *part)
     rc = pattern_plan_make(&part->plan, &request, why, sizeof why);
     if (rc < 0)
         return err_set(err, rc, "trial %u: %s", doc->id, why);
-    /* Steps wait for each other in no other traffic, and nothing else does in this one. */
+    /* A schedule needs traffic: schedule, and this traffic needs a schedule. */
     if (wanted != pattern_is_scheduled(part->plan))
         return err_set(err, -EINVAL,
                        wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
@@ -152,9 +153,9 @@ static int make_parts(struct trial *trial)
     return rc;
 }
 
-/* Opens the ports of this trial, tells the other nodes where they are, waits for their links. One
- * descriptor says for all of them that lanes can be connected further: without it lanes are
- * connected by the clock, a little later. */
+/* Open the ports of this trial, publish their addresses, and wait for their links. One descriptor
+ * is readable when any of them can continue to connect; without it lanes are polled by the clock.
+ */
 static int open_ports(struct trial *trial)
 {
     struct node *node = trial->node;
@@ -168,7 +169,7 @@ static int open_ports(struct trial *trial)
     if (rc < 0)
         return rc;
     control_forget(node->control,
-                   true); /* all are through the trial before, and need nothing of it */
+                   true); /* all nodes have ended the trial before, and need none of its blobs */
     for (size_t i = 0; i < trial->own_count; i++) {
         const struct local_rank *own = &trial->own[i];
         const struct node_port *port = &node->ports[own->port];
@@ -189,7 +190,7 @@ static int open_ports(struct trial *trial)
 
 /* --- a phase: start --- */
 
-/* How long a lane may be silent before its drain is over, and the limit of all of it. */
+/* Set the silence that ends a drain, and the maximum duration of the drain. */
 static void set_drain(const struct phase_run *run, struct worker_task *task)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -197,14 +198,14 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
 
     if (run->is_probe && silence_ns < PROBE_SILENCE_NS)
         silence_ns = PROBE_SILENCE_NS;
-    /* Of counted messages some may be lost, one after the other, before one comes. */
+    /* Several counted messages may be lost in sequence before one arrives. */
     if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
         silence_ns = run->template.pingpong.start_delay_ns + 4 * silence_ns;
     task->drain_timeout_ns = silence_ns;
     task->drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     if (run->template.traffic != TRAFFIC_SCHEDULE)
         return;
-    /* A rank may have to wait for others that compute, or move what is not for it. */
+    /* A rank may wait for others that compute, or exchange messages among themselves. */
     for (size_t i = 0; i < run->lane_count; i++)
         if (run->lanes[i].executor != NULL &&
             executor_compute_ns(run->lanes[i].executor) > compute_ns)
@@ -242,7 +243,7 @@ static void assign_lanes(struct phase_run *run)
     }
 }
 
-/* What this process's CPUs have done, and the machine's. */
+/* Read the CPU time of this process, and the idle time of the machine. */
 static struct phase_cost phase_cost_now(void)
 {
     struct phase_cost cost = {.at_ns = clock_now(), .idle_s = -1};
@@ -252,7 +253,7 @@ static struct phase_cost phase_cost_now(void)
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     cost.process_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-    /* Busy time is sampled by ticks and misses short work; idle time is not. */
+    /* The kernel samples busy time by ticks, which miss short work; idle time is exact. */
     if (sysfs_line(line, sizeof line, "/proc/stat") &&
         sscanf(line, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
         cost.idle_s = (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
@@ -267,14 +268,15 @@ static bool workers_done(struct node *node)
     return true;
 }
 
-/* Gives the lanes to the workers, who wait for the start. Until that whatever can wait leaves the
- * cores to the nodes and workers that are on their way to it. */
+/* Give the lanes to the workers, which wait for the start. Until the start other work of the main
+ * thread waits, so that nodes and workers on shared cores get ready. */
 static void start(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     const struct phase *phase = &run->template;
     const struct compute_conf compute = {
-        .threads = (unsigned)node->worker_count, /* whether they send in this phase or not */
+        .threads =
+            (unsigned)node->worker_count, /* all workers', whether they send in this phase or not */
         .share = run->trial->doc->compute,
         .start_ns = phase->start_ns,
         .messages_ns = phase->start_ns + phase->pingpong.start_delay_ns,
@@ -294,13 +296,13 @@ static void start(struct phase_run *run)
     report_late(run);
     while (clock_now() < phase->start_ns + BEGINNING_NS && !workers_done(node))
         if (node_turn(node, phase->start_ns + BEGINNING_NS) < 0)
-            return; /* it will say so again */
+            return; /* the next call returns the same */
 }
 
 /* --- a phase: run and drain --- */
 
-/* For whom the flow is of which a port got most misdelivered frames: the port that the switch lost
- * track of. */
+/* Return the destination of the flow with most misdelivered frames on a port: the switch may have
+ * lost its address. */
 static const char *most_flooded(const struct phase_lane *lane, const struct port_count *count)
 {
     const struct misdelivered_flow *flows = count->misdelivered_flows.flows, *most = flows;
@@ -312,7 +314,8 @@ static const char *most_flooded(const struct phase_lane *lane, const struct port
     return most->frames > 0 && most->dst < part->n ? part->ranks[most->dst]->name : "ports unknown";
 }
 
-/* 0; -ECONNABORTED: a worker has given up, because the switch floods one of its ports. */
+/* Return -ECONNABORTED when a worker has stopped because the switch floods one of its ports; else
+ * 0. */
 static int check_floods(const struct phase_run *run)
 {
     struct node *node = run->trial->node;
@@ -337,12 +340,12 @@ static int check_floods(const struct phase_run *run)
     return 0;
 }
 
-/* Keeps the node's loop going until the workers are done. */
+/* Run the node's loop until the workers are done. */
 static int await_workers(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     int64_t last_ns = clock_now(), watched_ns = last_ns;
-    /* Interval results are fetched before there is no more room for them. */
+    /* Interval results are read before their ring is full. */
     int64_t room_ns = run->trial->doc->interval_ns * INTERVAL_ROOM / 4;
     int64_t wait_ns = room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
     bool done;
@@ -352,7 +355,7 @@ static int await_workers(struct phase_run *run)
         done = workers_done(node);
         if (!done && rc == 0)
             rc = node_turn(node, clock_now() + wait_ns);
-        else if (!done) { /* node_turn no longer waits: do not spin */
+        else if (!done) { /* node_turn() no longer waits: sleep instead */
             node_turn(node, clock_now() + NS_PER_MS);
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
         }
@@ -361,7 +364,7 @@ static int await_workers(struct phase_run *run)
         report_intervals(run, false);
         if (!done && clock_now() - last_ns >= PROGRESS_NS)
             report_progress(run, &last_ns);
-        /* At the end, too: one that went down may be why all this ended. */
+        /* At the end, too: a link that went down may be the reason. */
         if (done || (rc == 0 && clock_now() - watched_ns >= LINKS_NS)) {
             int links = ports_watch_links(node);
 
@@ -376,7 +379,7 @@ static int await_workers(struct phase_run *run)
 
 /* --- a phase: end --- */
 
-/* Steps that nobody ended: a partner is there, but sends nothing. */
+/* Set the error of a schedule that did not end: a partner is connected, but sends nothing. */
 static void check_schedules(const struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
@@ -404,8 +407,8 @@ static void read_hardware(struct phase_run *run, bool before)
     }
 }
 
-/* Runs a phase, or the probe of the whole plan, from preparation to records; its states over all
- * nodes are added to the trial's. */
+/* Run a phase, or the connectivity check of the whole plan, from preparation to records, and add
+ * its states over all nodes to the trial's. */
 static int run_phase(struct trial *trial, uint32_t number)
 {
     struct node *node = trial->node;
@@ -422,7 +425,7 @@ static int run_phase(struct trial *trial, uint32_t number)
     if (rc < 0 && rc != -ECANCELED)
         rc = node_fail(node, rc);
     if (rc == 0) {
-        read_hardware(&run, true); /* before the barrier: behind it a partner may have begun */
+        read_hardware(&run, true); /* before the barrier: after it partners may send */
         rc = phase_agree_start(&run);
     }
     if (rc == 0) {
@@ -435,8 +438,8 @@ static int run_phase(struct trial *trial, uint32_t number)
         lanes_gather(&run);
         read_hardware(&run, false);
         run.end = phase_cost_now();
-        /* Without a barrier nobody says that all are through: what partners may still need,
-         * acknowledgements and bytes that they have not read, stays until they should be. */
+        /* Without a barrier no node knows when all are done: lanes stay for the time that partners
+         * may need them for acknowledgements and unread bytes. */
         if (run.by_clock)
             for (int64_t until_ns = run.template.start_ns + phase_hold_ns(&run);
                  rc == 0 && clock_now() < until_ns;)
@@ -451,8 +454,8 @@ static int run_phase(struct trial *trial, uint32_t number)
 
 /* --- the trial --- */
 
-/* Whether all partners can be reached. Frames are asked for again before a pair is called
- * unreachable; where a transport has connections, those ask again by themselves. */
+/* Check that all partners can be reached. Transports of frames repeat the check before a pair
+ * counts as unreachable; connections repeat by themselves. */
 static int check_connectivity(struct trial *trial)
 {
     int rc;
@@ -483,7 +486,7 @@ static int run_phases(struct trial *trial)
     else if (rc == 0 && (trial->states & STATE_LANE_FAILED) == 0)
         state = "complete";
     report_trial(trial, state);
-    /* A trial that is not complete gives the run its status. */
+    /* An incomplete trial sets the run's status. */
     if (strcmp(state, "complete") != 0 && trial->node->status == 0)
         trial->node->status = 3;
     return rc;
@@ -504,8 +507,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
     if (rc == 0) {
         start_margin_init(&trial.start_margin, node->cores.sleeps);
         set_thread_priority(node, true);
-        /* Nobody asks another for its address, or sends, before the ports of all nodes are open
-         * and have a link. */
+        /* No node requests addresses or sends before all ports are open and have a link. */
         rc = node_barrier(node, NULL);
         if (rc == 0)
             rc = run_phases(&trial);

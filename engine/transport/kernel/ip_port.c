@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How partners reach a port, and how quickly it sends: the blob. */
+/* Contents of a port's blob: its address and its line rate. */
 struct reach {
-    struct sockaddr_in6 address; /* or IPv4's in the room of it; link-local without its scope */
+    struct sockaddr_in6 address; /* or a struct sockaddr_in; link-local without scope */
     uint64_t line_bps;           /* 0: not known */
 };
 static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
@@ -41,14 +41,14 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
     memset(address, 0, sizeof *address);
     if (blob->size != sizeof(struct reach))
         return false;
-    memcpy(address, blob->bytes, sizeof *v6); /* it comes first */
+    memcpy(address, blob->bytes, sizeof *v6); /* first member of struct reach */
     if (address->ss_family == AF_INET6)
         v6->sin6_scope_id = IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? (uint32_t)port->ifindex : 0;
     return address->ss_family == AF_INET || address->ss_family == AF_INET6;
 }
 
-/* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
- * would say nothing about the network. */
+/* Between two addresses of one namespace the kernel uses the loopback interface, so such a flow
+ * would not measure the network. */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
                           struct sockaddr_storage *address, uint64_t *line_bps, struct err *err)
 {
@@ -74,7 +74,7 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
 
 /* --- the port's own address --- */
 
-/* How willingly an address is taken when none is named; 0: never. */
+/* Return the preference of an address where the port names none; 0: it is never used. */
 static int rank_of(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET)
@@ -86,7 +86,8 @@ static int rank_of(const struct sockaddr *address)
                : 2;
 }
 
-/* The address that is named, or the interface's best one, among those of this namespace. */
+/* Find the address that the port names, or the preferred one of its interface, in this namespace.
+ */
 static int find_address(struct ip_port *port, const struct ifaddrs *all, struct err *err)
 {
     const struct port_conf *conf = port->conf;
@@ -114,7 +115,7 @@ static int find_address(struct ip_port *port, const struct ifaddrs *all, struct 
         snprintf(port->iface, sizeof port->iface, "%s", best->ifa_name);
         return 0;
     }
-    /* The kernel owns all of 127.0.0.0/8 on the loopback interface, but lists one address only. */
+    /* The kernel has all of 127.0.0.0/8 on the loopback interface, but lists only one address. */
     if (conf->tcp_address != NULL && address->ss_family == AF_INET &&
         ntohl(v4->sin_addr.s_addr) >> 24 == 127 &&
         (conf->iface == NULL || strcmp(conf->iface, "lo") == 0)) {
@@ -134,7 +135,7 @@ static int find_address(struct ip_port *port, const struct ifaddrs *all, struct 
 
 /* --- facts and counters --- */
 
-/* "tso,gso,gro": those in use, by ethtool's words. */
+/* List the offloads in use by ethtool's words: "tso,gso,gro". */
 static void find_offloads(int fd, const char *iface, char *text, size_t size)
 {
     static const struct {
@@ -153,7 +154,7 @@ static void find_offloads(int fd, const char *iface, char *text, size_t size)
                                      offloads[i].word);
 }
 
-/* Those that do not change. */
+/* Set the facts that do not change. */
 static void find_facts(struct ip_port *port)
 {
     const struct link_state *link = &port->link;
@@ -166,7 +167,7 @@ static void find_facts(struct ip_port *port)
     snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
     snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3],
              m[4], m[5]);
-    if (strcmp(driver.driver, "veth") != 0) /* which has none of its own */
+    if (strcmp(driver.driver, "veth") != 0) /* whose speed is no line rate */
         facts->link_bps = ethtool_speed_bps(port->netlink, port->iface);
     port->has_wire = driver.bus_info[0] != '\0';
     /* By the bus address: /sys/class/net shows only the namespace that mounted it. */
@@ -215,7 +216,7 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
 
 /* --- open --- */
 
-/* Looks up the interface, and begins its counters. */
+/* Look up the interface, and begin its counters. */
 static int read_link(struct ip_port *port, struct err *err)
 {
     const char *name = port->conf->name;
@@ -238,7 +239,7 @@ static int read_link(struct ip_port *port, struct err *err)
     return 0;
 }
 
-/* A socket at the address, whose port becomes part of that; raw ones are bound by the caller. */
+/* Bind a socket to the address, and store its port number there; the caller binds raw sockets. */
 static int open_socket(struct ip_port *port, int type, struct err *err)
 {
     struct sockaddr *address = (struct sockaddr *)&port->address;
@@ -256,7 +257,7 @@ static int open_socket(struct ip_port *port, int type, struct err *err)
                                         : "");
     if (type == SOCK_RAW)
         return 0;
-    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
+    /* Optional: the address alone decides. Linux allows it without privilege since 5.7. */
     if (!port->loopback)
         setsockopt(port->socket, SOL_SOCKET, SO_BINDTODEVICE, port->iface,
                    (socklen_t)strlen(port->iface));
@@ -324,7 +325,7 @@ int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t byte
     if (setsockopt(fd, SOL_SOCKET, sends ? SO_SNDBUFFORCE : SO_RCVBUFFORCE, &asked, sizeof asked))
         setsockopt(fd, SOL_SOCKET, option, &asked, sizeof asked);
     getsockopt(fd, SOL_SOCKET, option, &effective, &size);
-    /* The kernel doubles what is asked for, to have room for its own bookkeeping (socket(7)). */
+    /* The kernel doubles the requested size for its own bookkeeping (socket(7)). */
     if ((uint32_t)effective / 2 >= bytes)
         return 0;
     return err_set(err, -EINVAL,

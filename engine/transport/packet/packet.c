@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The packet transport: raw Ethernet frames through a packet socket of the kernel (socket_lane.h).
- * A frame is Ethernet 14 | signature 18 | fill, as dpdk's of header l2; sizes are of frames with
- * FCS.
+ * A frame is Ethernet 14 | signature 18 | fill, as with dpdk's header l2; sizes are those of frames
+ * with FCS.
  *
- * Received frames lie in a ring of TPACKET_V2, which hands each over as it comes: TPACKET_V3 keeps
- * them until a block is full or a timer of whole jiffies ends, and times would be that timer's.
- * They are read where the kernel put them; their slots are given back behind each burst. Frames
- * are sent by sendmmsg, which tells how many were taken: PACKET_TX_RING counts as sent what the
+ * Received frames lie in a ring of TPACKET_V2, which delivers each frame at once: TPACKET_V3 keeps
+ * them until a block is full or a timer of whole jiffies ends, so that times would be those of the
+ * timer. Frames are read in the ring; their slots are returned after each burst. Frames are sent by
+ * sendmmsg, which returns how many were accepted: PACKET_TX_RING counts frames as sent that the
  * device refused. See packet(7) and Linux, Documentation/networking/packet_mmap.rst.
  */
 #include "socket_lane.h"
@@ -23,20 +23,20 @@
 #define HEAD (ETH_HLEN + SIGNATURE_BYTES) /* bytes before the fill */
 #define RING_BYTES (8u << 20)
 #define BLOCK_BYTES (64u << 10)
-#define SLOT_HEAD 128u /* of the kernel's, before the frame: tpacket2_hdr, sockaddr_ll */
+#define SLOT_HEAD 128u /* kernel's bytes before the frame: tpacket2_hdr, sockaddr_ll */
 
 struct transport_port {
     struct socket_port socket; /* first; it has no address */
     uint8_t mac[ETH_ALEN];
-    uint64_t ring_drops; /* frames that found the ring full */
+    uint64_t ring_drops; /* frames dropped because the ring was full */
     uint8_t *slots;      /* the ring of received frames */
     size_t slot_bytes;   /* a power of two */
     uint32_t count;
-    uint32_t next; /* the slot that the kernel fills next and we read next */
-    uint32_t held; /* slots before `next` that are read and not given back */
+    uint32_t next; /* slot that the kernel fills and the lane reads next */
+    uint32_t held; /* slots before `next` that were read and not returned */
 };
 
-/* What partners must know, in network byte order. */
+/* Contents of a port's blob, in network byte order. */
 struct packet_address {
     uint8_t mac[ETH_ALEN];
     uint64_t line_bps;
@@ -81,7 +81,7 @@ static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t t
     memcpy(head + ETH_HLEN, &signature, sizeof signature);
 }
 
-/* An empty frame to all: switches learn where the port is. */
+/* Broadcast an empty frame, so that switches learn the port's address. */
 static void announce(struct socket_lane *lane)
 {
     const struct lane_request *request = &lane->frame.lane.request;
@@ -103,8 +103,8 @@ static inline struct tpacket2_hdr *slot_of(const struct transport_port *port, ui
     return (struct tpacket2_hdr *)(void *)(port->slots + number % port->count * port->slot_bytes);
 }
 
-/* A frame to this port that came with a VLAN tag. The kernel takes the tag away before this socket
- * sees the frame, but says that it is another host's. */
+/* Return whether a frame to this port had a VLAN tag. The kernel removes the tag before this socket
+ * gets the frame, but marks the frame as another host's. */
 static bool was_tagged(const struct transport_port *port, const struct tpacket2_hdr *slot)
 {
     const struct sockaddr_ll *from =
@@ -114,7 +114,7 @@ static bool was_tagged(const struct transport_port *port, const struct tpacket2_
            memcmp((const uint8_t *)slot + slot->tp_mac, port->mac, ETH_ALEN) == 0;
 }
 
-/* A frame with a VLAN tag is not ours: its length is 0 here. */
+/* A frame with a VLAN tag is foreign: its length is set to 0. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
 {
     struct transport_port *port = port_of(lane);
@@ -138,8 +138,8 @@ static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
     return count;
 }
 
-/* Also slots of frames that are sent on, of which only the length is: while the one before `next`
- * is held, the socket stays readable. */
+/* Return all slots, those of forwarded frames, too, of which only the length is kept: the socket
+ * stays readable while the slot before `next` is held. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     struct transport_port *port = port_of(lane);
@@ -157,10 +157,10 @@ static bool is_forged(const struct frame_lane *lane, uint16_t rank,
     (void)lane;
     (void)rank;
     (void)frame;
-    return false; /* as dpdk, which takes a sound signature's word */
+    return false; /* as in dpdk, a sound signature is enough */
 }
 
-/* A frame whose signature is damaged is of the flow with its sender's address. */
+/* A frame with a damaged signature belongs to the flow from its sender's address. */
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -180,7 +180,7 @@ static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_se
     return true;
 }
 
-/* A frame to all is an announcement. */
+/* A broadcast frame is an announcement. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
 {
     static const uint8_t all[ETH_ALEN] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -221,8 +221,9 @@ static void close_port(struct transport_port *port)
     free(port);
 }
 
-/* Bound last, so that no frame passes the ring by. What a full device refuses is kept and sent
- * again: no queueing discipline is needed before it. */
+/* Make the ring of received frames. The socket is bound last, so that no frame misses the ring. It
+ * bypasses the queueing discipline: the lane keeps frames that a full device refuses, and sends
+ * them again. */
 static int open_ring(struct transport_port *port)
 {
     const struct sockaddr_ll address = {.sll_family = AF_PACKET,
@@ -292,9 +293,9 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
     return rc;
 }
 
-/* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
- * Its drops of what is sent are attempts: no more were dropped than did not leave. A full ring is
- * this host's drop. */
+/* Report the frames that the socket itself passed: the interface counts other traffic, too. Its
+ * drops of sent frames are attempts, so the frames that did not leave are their maximum. A frame
+ * that finds the ring full is dropped by this host. */
 static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
 {
     const struct socket_port *port = &own->socket;
@@ -319,7 +320,7 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
 
 extern const struct transport transport_packet;
 
-/* Between phases there is nothing to do: nobody asks raw frames for addresses. */
+/* Between phases there is nothing to do: raw frames need no address resolution. */
 const struct transport transport_packet = {
     .name = "packet",
     .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Connections: a port and those that come to it, and how a lane's streams get theirs. Other
- * connections than those that prove the run's key never count as flows.
+ * Connections of a port: incoming connections and their handshakes, and the connections of a lane's
+ * streams. Only a connection that proves the run's key becomes a flow.
  */
 #include "tcp_lane.h"
 
@@ -22,16 +22,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Connections whose claim has not come. */
+/* Maximum of connections without a claim. */
 #define HALF_OPEN_MOST 4096u
-#define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
-/* A connection without a claim is rejected after so long; a partner on a busy host calls again. */
+#define BACKLOG 4096 /* all connections of a phase may arrive before the main thread accepts */
+/* A connection without a claim is rejected after this time; a partner on a busy host connects
+ * again. */
 #define CLAIM_TIMEOUT_NS NS_PER_S
 /* After so many rejections in a turn the listener rests until the next one; as many again may have
  * been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
 #define TURN_REJECTED 64u
-#define ACCEPTED_MOST 64 /* at once: the main thread has more to do */
+#define ACCEPTED_MOST 64 /* connections per call: the main thread has other work, too */
 #define EVENTS 64
 /* A socket's unsent bytes are worth at most so much line: more than a sleeping worker oversleeps
  * where cores are fewer than nodes (17-21 ms were seen), so that the line never runs dry. */
@@ -39,17 +40,19 @@
 #define UNSENT_LEAST 65536.0
 #define UNSENT_MOST (4.0 * 1024 * 1024)
 #define UNSENT_UNKNOWN_LINE (1024.0 * 1024)
-#define SUSPECT_NS (1 * NS_PER_S) /* before that, no partner is worth a system call to be named */
-/* A partner closes a connection whose claim is late: it is called again so often, first after so
- * little, then each time after twice as long: 2.5 s in total. */
+#define SUSPECT_NS (1 * NS_PER_S) /* time after which the sentence names an awaited partner */
+/* A partner closes a connection whose claim is late. The connector repeats the connection up to
+ * RECALLS_MOST times; the first wait is RECALL_FIRST_NS, and each further one is twice as long: 2.5
+ * s in total. */
 #define RECALLS_MOST 7
 #define RECALL_FIRST_NS (20 * NS_PER_MS)
 #define STATE_SYN_SENT 2 /* TCP_SYN_SENT of the C library's netinet/tcp.h */
 
 /* --- handshakes --- */
 
-/* Reads a handshake up to `end`, as far as it has come. 1: whole, 0: not yet, or a negative errno;
- * -ECONNABORTED: the partner has closed the connection. */
+/* Read the bytes of a handshake that are there, up to `end`. Return 1 when they are complete, 0
+ * when some are missing, or a negative errno; -ECONNABORTED: the partner has closed the connection.
+ */
 static int read_handshake(int fd, struct tcp_handshake *shake, unsigned *shaken, unsigned end)
 {
     ssize_t got = recv(fd, (uint8_t *)shake + *shaken, end - *shaken, MSG_DONTWAIT);
@@ -64,7 +67,7 @@ static int read_handshake(int fd, struct tcp_handshake *shake, unsigned *shaken,
     return *shaken == end;
 }
 
-/* Sends a handshake up to `end`. False: the connection is broken. */
+/* Send a handshake up to `end`. Return false when the connection is broken. */
 static bool send_handshake(int fd, const struct tcp_handshake *shake, unsigned *shaken,
                            unsigned end)
 {
@@ -109,9 +112,9 @@ static void reject(struct transport_port *port, struct tcp_arrival *arrival, con
     drop(port, arrival);
 }
 
-/* Reads what has come from a connection that waits. Behind its claim it has nothing to say before
- * its proof: it was closed by its owner, a partner that gave up, or it is not one of ours. True:
- * its claim is still to come. */
+/* Read from an incoming connection. After its claim a partner sends nothing before it gets the
+ * proof: a proven connection that is readable was closed, or is not one of ours. Return true when
+ * the claim is incomplete. */
 static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
 {
     int rc;
@@ -152,8 +155,9 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
         drop(port, arrival);
 }
 
-/* Where as many are half open as may be, without a descriptor left, and where enough are rejected
- * in this turn, the listener rests: connections that wait in its backlog wake nobody. */
+/* Accept connections that wait. The listener rests while the maximum is half open, while no
+ * descriptor is left, and after TURN_REJECTED rejections in a turn: then connections in its backlog
+ * do not wake the main thread. */
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
     bool rests = false;
@@ -183,8 +187,8 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
     }
 }
 
-/* Reject the connections whose claim has not come in time: it may lie there unread on a busy host.
- */
+/* Reject connections without a claim after CLAIM_TIMEOUT_NS. On a busy host the claim may have
+ * arrived and wait to be read. */
 static void reject_silent(struct transport_port *port, int64_t now_ns)
 {
     struct tcp_arrival *oldest;
@@ -195,7 +199,7 @@ static void reject_silent(struct transport_port *port, int64_t now_ns)
             reject(port, oldest, "it kept silent");
 }
 
-/* Accept connections, read claims, reject what does not hold the key. */
+/* Accept connections, read claims, and reject connections that do not hold the key. */
 static void accept_all(struct transport_port *port, int64_t now_ns)
 {
     struct epoll_event events[EVENTS];
@@ -209,7 +213,7 @@ static void accept_all(struct transport_port *port, int64_t now_ns)
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             knocking = true;
-        else if (events[i].data.ptr != port) /* a connection out: its lane reads it */
+        else if (events[i].data.ptr != port) /* outgoing connections are read by their lane */
             read_claim(port, events[i].data.ptr, events[i].events);
     }
     reject_silent(port, now_ns);
@@ -217,7 +221,7 @@ static void accept_all(struct transport_port *port, int64_t now_ns)
         accept_some(port, now_ns);
 }
 
-/* A proven connection of a lane's phase; NULL: there is none (any more). */
+/* Return a proven connection of the lane's phase; NULL: there is none. */
 static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 {
     const struct phase *phase = lane->base.lane.request.phase;
@@ -234,7 +238,7 @@ static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
     return arrival;
 }
 
-/* --- what a socket is asked for --- */
+/* --- options of a socket --- */
 
 /* TCP_NOTSENT_LOWAT bounds what a socket holds unsent: a paced flow holds next to nothing, an
  * unpaced one as much when the window closes as when it opened, so that buffered bytes do not make
@@ -249,7 +253,7 @@ uint32_t tcp_unsent_most(const struct lane_request *request)
     return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
 }
 
-/* Sets all that the phase asks of a socket. 0 or a refusal. */
+/* Set the phase's options on a socket. Return 0, or an error with the sentence. */
 static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
     const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
@@ -270,7 +274,7 @@ static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
                        available);
     }
     rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
-    /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
+    /* Both sides refuse a buffer size here: a receiver's sockets are accepted later. */
     if (rc == 0)
         rc = ip_port_buffer(&lane->port->ip, fd, SO_RCVBUF, tcp->receive_buffer, err);
     if (rc < 0)
@@ -313,7 +317,7 @@ bool tcp_info_read(int fd, struct tcp_info *info)
     return fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0;
 }
 
-/* --- a connection is called, and proven --- */
+/* --- outgoing connections --- */
 
 struct tcp_names tcp_end_names(const struct message_end *end)
 {
@@ -329,7 +333,8 @@ struct tcp_names tcp_end_names(const struct message_end *end)
     return names;
 }
 
-/* A connection is not there; `why`: of one that this rank calls. Returns `code`. */
+/* Set the sentence for a missing connection; `why`: the reason where this rank connects. Return
+ * `code`. */
 static int refuse(const struct tcp_end *end, int code, const char *why, struct err *err)
 {
     const char *label = end->base.lane->label;
@@ -342,7 +347,7 @@ static int refuse(const struct tcp_end *end, int code, const char *why, struct e
                    names.there, names.rank, why);
 }
 
-/* Calls a partner from the port's own address, from any free TCP port. */
+/* Connect to a partner from the port's own address and any free TCP port. */
 static int call(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
 {
     const struct ip_port *ip = &lane->port->ip;
@@ -378,7 +383,7 @@ int tcp_lane_check(struct tcp_lane *lane, struct err *err)
                                    request->flows[i].dst, &partner, &line_bps, err);
     if (rc < 0)
         return rc;
-    /* Also a lane that only receives, so that every rank refuses the same phase. */
+    /* A lane that only receives checks them, too, so that every rank refuses the same phase. */
     fd = make_socket(lane, err);
     if (fd >= 0)
         close(fd);
@@ -392,8 +397,8 @@ static unsigned number_of(const struct tcp_lane *lane, const struct tcp_end *end
     return (unsigned)(end - first) + (end->base.sends ? 0 : lane->base.out_count);
 }
 
-/* Puts a proven connection under the eyes of the lane's worker. Where the partner sends by it, too,
- * the way back tells when it is over. */
+/* Add a proven connection to the epoll set of the lane's worker. Where the partner sends on it,
+ * too, the end that receives reports the close. */
 static int watch(struct tcp_lane *lane, struct tcp_end *end)
 {
     bool probe = message_end_probes(&end->base);
@@ -412,8 +417,8 @@ static int watch(struct tcp_lane *lane, struct tcp_end *end)
                                                                                         : 0;
 }
 
-/* A connection is proven. Its other direction, if it has one, has a descriptor of its own, so that
- * each can be watched, and closed, by itself. */
+/* Use a proven connection for an end, and for the end of the other direction if there is one. Each
+ * has a descriptor of its own, so that it can be watched and closed separately. */
 static int share(struct tcp_lane *lane, struct tcp_end *end)
 {
     struct tcp_end *other = tcp_other_way(end);
@@ -425,9 +430,9 @@ static int share(struct tcp_lane *lane, struct tcp_end *end)
     return rc == 0 && other != NULL ? watch(lane, other) : rc;
 }
 
-/* Takes a connection out as far as its partner has answered: its challenge is answered by the
- * claim, its proof ends the handshake. 0: as far as it goes now; -EPROTO with the sentence, another
- * failure without. */
+/* Continue the handshake of an outgoing connection: answer the partner's challenge with the claim,
+ * then verify its proof. Return 0 when there is no error so far; -EPROTO with the sentence; another
+ * negative errno without one. */
 static int shake_hands(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
 {
     const struct phase *phase = lane->base.lane.request.phase;
@@ -466,8 +471,9 @@ static void hang_up(struct tcp_end *end)
     end->fd = -1;
 }
 
-/* A check goes on without this pair, so that all are found that can't reach each other: the
- * receiver misses the probe and names it. Why is only known where it was called. 0. */
+/* Continue a connectivity check without this pair, so that it finds all unreachable pairs: the
+ * receiver misses the probe and names the pair. Only the connecting rank knows the reason, and logs
+ * it. Return 0. */
 static int lose(struct tcp_end *end, struct err *why)
 {
     if (end->base.sends)
@@ -478,8 +484,7 @@ static int lose(struct tcp_end *end, struct err *why)
     return 0;
 }
 
-/* Goes on with a connection that this rank calls; where the partner has closed it, it is called
- * again later. */
+/* Continue an outgoing connection; when the partner has closed it, connect again later. */
 static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, struct err *err)
 {
     int rc = 0;
@@ -503,16 +508,17 @@ static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, s
                      "heard from us in time, or others crowd it (its records say so)"
                    : strerror(-rc),
                err);
-    /* Of a partner of a check nothing was heard but that there is no way to it. */
+    /* A connectivity check continues without an unreachable partner. */
     if (message_lane_checks(&lane->base) &&
         (rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -ECONNREFUSED || rc == -ETIMEDOUT))
         return lose(out, err);
     return rc;
 }
 
-/* --- a connection that has come --- */
+/* --- incoming connections --- */
 
-/* The place of an arrival in this lane; NULL: there is none, it is taken, or this rank calls. */
+/* Return the end of this lane that an incoming connection claims; NULL: there is none, it has a
+ * connection, or this rank connects. */
 static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
     uint32_t src = ntohl(place->src), stream = ntohs(place->stream);
@@ -529,7 +535,7 @@ static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *p
     return way == NULL || way->is_passive ? in : NULL;
 }
 
-/* The partner has called: it is answered, and what this rank sends goes by the same connection. */
+/* Answer a partner's connection with the proof, and use it for both directions. */
 static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival *arrival,
                   struct err *err)
 {
@@ -542,7 +548,7 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
     if (rc < 0)
         return rc;
     tcp_prove(&arrival->shake, TCP_ACCEPTOR, lane->port->key);
-    /* A partner that has gone shows itself again in poll. */
+    /* poll finds a partner that has gone. */
     (void)send_handshake(in->fd, &arrival->shake, &arrival->shaken, TCP_PROOF_END);
     rc = share(lane, in);
     return rc == 0 ? 0
@@ -550,7 +556,7 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
                              strerror(-rc));
 }
 
-/* The proven connections that have come for this phase. */
+/* Take over the proven connections of this phase. */
 static int adopt_all(struct tcp_lane *lane, struct err *err)
 {
     struct tcp_arrival *arrival;
@@ -582,13 +588,13 @@ void tcp_lane_hang_up(struct tcp_lane *lane)
 
 /* --- a lane connects --- */
 
-/* The end has no connection yet, whether this rank calls for it or the partner. */
+/* Return whether an end has no connection yet, from this rank or from the partner. */
 static bool is_awaited(const struct tcp_end *end)
 {
     return !end->connected && !end->base.ended && !end->is_passive;
 }
 
-/* Not even the partner's kernel answers a call. */
+/* Return whether the partner's kernel has not answered an outgoing connection. */
 static bool is_unanswered(const struct tcp_end *end)
 {
     struct tcp_info info;
@@ -612,8 +618,8 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
     if (lane->connect_since_ns == 0)
         lane->connect_since_ns = now_ns;
     waited_ns = now_ns - lane->connect_since_ns;
-    /* A check gives up all at once, a little later than it is asked to: its partners begin to wait
-     * when they are ready themselves. */
+    /* A check gives up all awaited ends at once, a quarter of the time limit late: its partners
+     * begin to wait when they are ready themselves. */
     late = message_lane_checks(&lane->base) && limit_ns > 0 && waited_ns >= limit_ns / 4 * 5;
     accept_all(lane->port, now_ns);
     rc = adopt_all(lane, err);
@@ -638,7 +644,7 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
     }
     if (rc < 0 || waits)
         return rc < 0 ? rc : -EAGAIN;
-    /* In the records' words: what a flow's own connection uses, which the listener need not. */
+    /* A flow's own connection may use another congestion control than the listener. */
     if (lane->base.out_count > 0 &&
         getsockopt(tcp_lane_end(lane, 0)->fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
         snprintf(base->variant, sizeof base->variant, "congestion control %.15s", name);
@@ -647,8 +653,9 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- the port --- */
 
-/* Many flows are many descriptors; the soft limit of 1,024 is for programs that use select().
- * Returns how many of them connections without a claim may have: a quarter. */
+/* Raise the limit of open files: many flows need many descriptors, and the soft limit of 1,024 is
+ * meant for programs that use select(). Return the maximum of connections without a claim: a
+ * quarter of the limit. */
 static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit = {0};
@@ -691,7 +698,7 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
         return rc;
     }
     made->ip.facts.connect_fd = made->epoll;
-    /* The namespace's, which /proc/sys would not show from outside of it. */
+    /* The namespace's default, which /proc/sys does not show outside of it. */
     getsockopt(made->ip.socket, IPPROTO_TCP, TCP_CONGESTION, made->ip.facts.congestion, &size);
     *port = made;
     return 0;

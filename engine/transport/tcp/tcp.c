@@ -3,18 +3,18 @@
  * The tcp transport's table, its options, a lane from prepare to destroy, and the hot path:
  * messages into sockets and out of them.
  *
- * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
- *   the run's key in connect.
+ * - A flow is `streams` connections to the partner's listener, opened and proved with the run's key
+ *   in connect.
  * - A message takes exactly its size on the stream (message.h). Receivers verify every byte:
- *   payload_bytes are stream bytes that were right and in their place, without the end mark.
- * Offered bytes are those that a socket took.
+ *   payload_bytes are correct stream bytes in their place, without the end mark. Offered bytes are
+ *   those that a socket accepted.
  * - A load at layer 1 becomes a payload rate by what a full segment costs on the line (1,448 of
  *   1,538 bytes at MTU 1500 on IPv4). A flow that fell behind may catch up one second: its
  *   congestion control spreads that.
  * - A schedule's message is a header, and the payload straight from and into the rank's memory: one
- *   system call each where the kernel has room and the bytes are there. What a partner has sent
- *   ahead waits in the kernel until its step has come. Few messages are looked for by reading;
- * among many the kernel says which are there.
+ *   system call each where the kernel has room and the bytes are there. Bytes that a partner has
+ *   sent ahead wait in the kernel until their step begins. A rank reads the connections of few
+ *   messages directly; among many, epoll reports those that are readable.
  * - At stop each stream finishes its message, sends an end mark and shuts down.
  *
  * Between phases there is nothing to do: the kernel answers the network.
@@ -43,32 +43,32 @@
 #define EVENTS 64
 #define HANG_UPS ((uint32_t)EPOLLHUP | EPOLLRDHUP)
 #define WRITE_BYTES (256u * 1024)
-#define DRAIN_LOOK_NS (100 * NS_PER_US) /* between two looks whether all was acknowledged */
-/* Between two looks at what came, of a worker that sleeps: each is a wake-up, and 100 us of a line
- * of 100 Gbit/s are 1.25 MB, which a receive buffer holds. */
+#define DRAIN_LOOK_NS (100 * NS_PER_US) /* interval of checks for unacknowledged bytes */
+/* Interval of reads of a worker that sleeps: each read is a wake-up, and 100 us of a 100 Gbit/s
+ * line are 1.25 MB, which a receive buffer holds. */
 #define READ_LOOK_LEAST_NS (100 * NS_PER_US)
 #define READ_LOOK_MOST_NS (500 * NS_PER_US)
 #define LOOK_FEW_BYTES (16u * 1024)
 #define LOOK_MANY_BYTES (32u * 1024)
-/* Schedules: messages that are looked for by reading, polls after which a dead partner is looked
- * for, too, and one write: then what comes is read. */
+/* Schedules: maximum number of messages that are read without epoll; polls between two checks for
+ * dead partners; bytes of one write, after which the rank reads. */
 #define FEW 2u
 #define EVENTS_TURNS 64u
 #define STEP_WRITE_BYTES (512u * 1024)
-/* How long a rank that waits looks before it sleeps: in general; and where it has a partner that
- * waits as well and nobody else wants the core, which a look's own time tells (half a microsecond;
- * among two that wait, three). On two cores an allreduce of 8 bytes among four ranks took 36 us
- * with the first, and 54 without. A guest whose cores all sleep gets them back when its host finds
- * the time: without the second, 500 allreduces of 4 KiB at 100 Mbit/s took 747 us each instead of
- * 716, and up to 1900. Who only receives is in the sender's way: with it a broadcast took a fifth
- * longer.
+/* Time for which a waiting rank polls before it sleeps: in general; and where its partner waits as
+ * well and no other thread wants the core, which the duration of one poll shows (half a
+ * microsecond; with two waiting ranks on the core, three). On two cores an allreduce of 8 bytes
+ * among four ranks took 36 us with the first, and 54 without. A virtual machine whose cores all
+ * sleep gets them back only when its host schedules them: without the second, 500 allreduces of 4
+ * KiB at 100 Mbit/s took 747 us each instead of 716, and up to 1900. A rank that only receives
+ * delays the sender: with the second a broadcast took a fifth longer.
  */
 #define LOOKS_NS (20 * NS_PER_US)
 #define PARTNERS_LOOKS_NS (400 * NS_PER_US)
 #define ALONE_LOOK_NS 1500
-#define KEEP_IDLE_S 10 /* a connection without data is tried after so long ... */
-#define KEEP_EVERY_S 5 /* ... and again, if nobody answers ... */
-#define KEEP_COUNT 4   /* ... so often */
+#define KEEP_IDLE_S 10 /* seconds without data before the first keepalive probe */
+#define KEEP_EVERY_S 5 /* seconds between probes */
+#define KEEP_COUNT 4   /* unanswered probes that end a connection */
 #define FRAME_BYTES 38 /* preamble and delimiter 8, Ethernet 14, FCS 4, gap 12 */
 #define TCP_HEADER 20
 #define TIMESTAMPS 12       /* the option with its padding, RFC 7323 */
@@ -96,7 +96,7 @@ static struct tcp_lane *lane_of(const struct message_end *end)
     return (struct tcp_lane *)(void *)end->lane;
 }
 
-/* A connection has failed: sets the lane's error; `why` 0: it ended early. */
+/* Set the lane's error for a failed connection; `why` 0: the partner closed it early. */
 static void fault(const struct tcp_end *end, int why)
 {
     struct tcp_names names = tcp_end_names(&end->base);
@@ -106,7 +106,7 @@ static void fault(const struct tcp_end *end, int why)
             names.rank, why != 0 ? strerror(why) : "the partner closed it too early");
 }
 
-/* Bytes at layer 1 of a full segment beside its payload. */
+/* Return the bytes at layer 1 of a full segment without its payload. */
 static double segment_overhead(int fd, const struct tcp_info *info)
 {
     int domain = AF_INET;
@@ -117,7 +117,7 @@ static double segment_overhead(int fd, const struct tcp_info *info)
            (info->tcpi_options & TCPI_OPT_TIMESTAMPS ? TIMESTAMPS : 0);
 }
 
-/* Chooses a flow's segment, and its payload among the bytes that a full one takes at layer 1. */
+/* Set a flow's segment size and the payload share of a full segment at layer 1. */
 static void choose_segment(struct message_flow *flow, int fd)
 {
     struct tcp_info info;
@@ -132,7 +132,7 @@ static void choose_segment(struct message_flow *flow, int fd)
 
 /* --- sending --- */
 
-/* Reads the completions of zero-copy sends, which would otherwise use up the socket's memory. */
+/* Read the completions of zero-copy sends, which otherwise use up the socket's memory. */
 static void reap_zero_copy(int fd)
 {
     uint8_t control[128];
@@ -142,8 +142,8 @@ static void reap_zero_copy(int fd)
         message.msg_controllen = sizeof control;
 }
 
-/* Sends what a batch holds; returns the bytes that were taken: 0 when the connection is full (it is
- * not open then) or has failed (the lane's error is set then). */
+/* Send a batch. Return the bytes that the kernel accepted: 0 when the connection is full (it is not
+ * open then) or has failed (the lane's error is set then). */
 static size_t send_batch(struct tcp_end *out, int how)
 {
     struct tcp_batch *batch = &lane_of(&out->base)->batch;
@@ -171,7 +171,7 @@ static void batch_add(struct tcp_batch *batch, const void *data, size_t bytes)
     batch->bytes += bytes;
 }
 
-/* The batch is the next bytes of the messages, in `most` pieces and `budget` bytes at most. */
+/* Fill the batch with the next bytes of the messages, at most `most` pieces and `budget` bytes. */
 static void fill(struct tcp_batch *batch, const struct message_end *out, size_t budget,
                  unsigned most)
 {
@@ -204,7 +204,7 @@ static void fill(struct tcp_batch *batch, const struct message_end *out, size_t 
     }
 }
 
-/* `bytes` of messages were sent. */
+/* Move the cursor over `bytes` that were sent, and count them. */
 static void account_sent(struct message_end *out, size_t bytes)
 {
     struct message_stream *stream = &out->stream;
@@ -219,8 +219,9 @@ static void account_sent(struct message_end *out, size_t bytes)
     at->position += (uint32_t)bytes;
 }
 
-/* In one call; without copying, in one of each piece: headers are copied, because they change; the
- * payload never does, so that nobody has to wait until the kernel has let go of it. */
+/* Send messages in one system call; with zero copy, in one call per piece. Headers are copied,
+ * because they change. The payload never changes, so there is no wait until the kernel releases it.
+ */
 static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
 {
     struct tcp_end *out = (struct tcp_end *)(void *)base;
@@ -277,9 +278,8 @@ static void finish(struct message_end *base, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* What became of a receive: bytes; 0 when there is nothing, or the connection has ended. A
- * forwarder that its own source can't reach has no check's message to send on: the next rank misses
- * it. */
+/* Return the received bytes; 0 when there are none, or the connection has ended. A forwarder that
+ * its own source can't reach has no probe to forward: the next rank misses it. */
 static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got)
 {
     int why = got < 0 ? errno : 0;
@@ -302,7 +302,9 @@ static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got
     return 0;
 }
 
-/* When the hop behind a forwarder is slow, nothing more is read, and TCP slows the rank before. */
+/* Read a stream. A forwarder reads no more than it can send on, so that TCP slows the rank before
+ * it.
+ */
 static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
 {
     struct message_stream *stream = &in->base.stream;
@@ -338,7 +340,7 @@ static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
         lane->base.lane.arrived_ns = now_ns;
 }
 
-/* What is left of the header, and the payload behind it. */
+/* Receive the rest of a header and the payload behind it. */
 static void take(struct message_end *base)
 {
     struct tcp_end *in = (struct tcp_end *)(void *)base;
@@ -356,11 +358,10 @@ static void take(struct message_end *base)
         at->position += (uint32_t)pull_result(lane, in, recvmsg(in->fd, &call, MSG_DONTWAIT));
 }
 
-/* --- what the kernel says --- */
+/* --- events --- */
 
-/* The partner's kernel has yet to say that it has all, but for the FIN at the end: that takes a
- * place in the sequence, too, and it may take its time for it. Once a connection is reset it stays
- * so for ever. */
+/* Return whether bytes are unacknowledged, except the FIN, which takes a sequence number, too, and
+ * may be acknowledged late. After a reset this stays true. */
 static bool unacknowledged(int fd)
 {
     int queued = 0;
@@ -368,7 +369,7 @@ static bool unacknowledged(int fd)
     return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 1;
 }
 
-/* Writing is possible again, or the partner has gone. */
+/* Handle an event of a sending end: there is room to write, or the partner has gone. */
 static void out_event(struct tcp_end *out, uint32_t events)
 {
     int why = 0;
@@ -378,16 +379,17 @@ static void out_event(struct tcp_end *out, uint32_t events)
         out->open = true;
     if (!(events & (EPOLLERR | HANG_UPS)))
         return;
-    /* Zero-copy completions come as errors, too. */
+    /* Completions of zero-copy sends are reported as errors, too. */
     if (events & EPOLLERR)
         reap_zero_copy(out->fd);
     getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &why, &size);
-    /* Behind the end mark the partner may close first: but it must have taken all. */
+    /* After the end mark the partner may close first, but must have acknowledged all. */
     if (out->base.ended ? why != 0 && unacknowledged(out->fd) : why || (events & HANG_UPS))
         fault(out, why);
 }
 
-/* A schedule's connection has something, or has broken, whether or not a step reads it now. */
+/* Handle an event of a schedule's receiving end: it is readable or broken, whether or not a step
+ * reads it now. */
 static void step_event(struct tcp_lane *lane, struct tcp_end *in, uint32_t events)
 {
     uint8_t byte;
@@ -397,7 +399,7 @@ static void step_event(struct tcp_lane *lane, struct tcp_end *in, uint32_t event
         (void)pull_result(lane, in, recv(in->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
 }
 
-/* Notes what the kernel says of the connections, after at most so long; how many it spoke of. */
+/* Wait up to `most_ms` for events of the connections and handle them. Return their number. */
 static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int most_ms)
 {
     struct epoll_event events[EVENTS];
@@ -425,7 +427,8 @@ static bool drained(struct message_lane *base)
     return true;
 }
 
-/* Room to write, many to be read, or a partner that has gone: only the kernel knows. */
+/* Return whether events are needed: for room to write, for many readable connections, and now and
+ * then for a partner that has gone. */
 static bool needs_events(struct tcp_lane *lane)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
@@ -445,7 +448,7 @@ static bool reap(struct message_lane *base, int64_t now_ns)
         (void)take_events(lane, lane->wakes, now_ns, 0);
     if (needs_events(lane))
         (void)take_events(lane, lane->epoll, now_ns, 0);
-    /* Behind the last barrier comes nothing but the partner's end mark. */
+    /* After the last barrier only the partner's end mark arrives. */
     for (unsigned i = base->out_count;
          base->schedules && !base->stepping && i < message_lane_ends(base); i++)
         if (!tcp_lane_end(lane, i)->base.stream.ended && tcp_lane_end(lane, i)->open)
@@ -453,9 +456,9 @@ static bool reap(struct message_lane *base, int64_t now_ns)
     return lane->most_read > 0;
 }
 
-/* Looks as rarely as possible, but so often that it never finds a new connection's whole receive
- * window (64 KB): then the partner would have waited for us, the kernel would see no reason to open
- * the window, and it would stay so (1.3 to 2.4 instead of 5.5 Gbit/s; seen). Returns when. */
+/* Return when the lane must be polled again: as late as possible, but before a new connection's
+ * whole receive window (64 KB) is full. Otherwise the partner waits, the kernel does not open the
+ * window, and it stays small (1.3 to 2.4 instead of 5.5 Gbit/s were measured). */
 static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64_t now_ns)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
@@ -481,9 +484,9 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 
 /* --- the worker's calls --- */
 
-/* A partner's process that dies closes its connections. Of a host or a way that is gone only the
- * kernel can tell, if it is told to ask: within half a minute. Whoever receives from such a rank,
- * and of each rank somebody does, ends then, and so do those who wait for it. */
+/* Let the kernel find a lost host or path within half a minute. A process that dies closes its
+ * connections by itself. Ranks that receive from a lost rank end then, and so do ranks that wait
+ * for those. */
 static void keep_alive(int fd)
 {
     static const int values[][2] = {
@@ -525,14 +528,15 @@ static int64_t poll_lane(struct lane *base, int64_t now_ns)
     if (message_lane_failed(&lane->base))
         return CLOCK_NEVER;
     due_ns = message_lane_poll(base, now_ns);
-    /* Whoever waits for this rank, or for one that waits for it, is told at once. */
+    /* Ranks that wait for this one learn of the failure at once. */
     if (lane->base.schedules && message_lane_failed(&lane->base))
         for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
             shutdown(tcp_lane_end(lane, i)->fd, SHUT_RDWR);
     return due_ns;
 }
 
-/* Gives the core to whoever wants it and looks again, for a short while: to be woken costs more. */
+/* Yield the core and poll again for a short time, which costs less than a wake-up. Return whether
+ * there was an event. */
 static bool yielding_finds(struct tcp_lane *lane, int64_t now_ns, int64_t left_ns)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
@@ -557,7 +561,7 @@ static bool wait_lane(struct lane *base, int64_t until_ns)
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
     int64_t now_ns, left_ns;
 
-    /* The beginning and the end go by the clock, whose turns are shorter than epoll's. */
+    /* Begin and end follow the clock, which is finer than epoll's timeout. */
     if (!lane->base.stepping || base->started_ns == 0 || message_lane_failed(&lane->base))
         return false;
     now_ns = clock_now();
@@ -567,10 +571,10 @@ static bool wait_lane(struct lane *base, int64_t until_ns)
     return true;
 }
 
-/* --- a lane is made, read and destroyed --- */
+/* --- life of a lane --- */
 
-/* An orderly end waits for nothing here (everybody has everything by then, or the phase was
- * given up), so a reset frees both ends at once, without TIME_WAIT. */
+/* Close a connection by a reset, which frees both ends at once, without TIME_WAIT: by now all bytes
+ * have arrived, or the phase was given up. */
 static void close_now(int fd)
 {
     struct linger reset = {.l_onoff = 1};
@@ -597,7 +601,7 @@ static void destroy(struct lane *base)
     free(lane);
 }
 
-/* What the lane has beside its base. */
+/* Make the parts of a lane besides its base. */
 static int make_rest(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
@@ -676,7 +680,7 @@ static int buffer_bytes(int fd, int option)
 
 enum { OF_SENDER = 1, OF_RECEIVER = 2 };
 
-/* Of the streams of a flow taken together. */
+/* Read the metrics of a flow, over its streams. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct tcp_lane *lane = (const struct tcp_lane *)(void *)base;

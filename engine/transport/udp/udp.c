@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The udp transport: frames are datagrams of one socket of the kernel (socket_lane.h). Sizes are of
- * frames with FCS, as in dpdk, and so are signature, fill, sequence and their judgement. What comes
- * is cut into the datagrams that the kernel had put together: UDP_GRO.
+ * The udp transport: frames are datagrams of one socket of the kernel (socket_lane.h). Sizes are
+ * those of frames with FCS; sizes, signature, fill, sequence and judgement are as in dpdk. A
+ * received message is cut into the datagrams that the kernel had combined: UDP_GRO.
  *
- * A datagram with a partner's rank counts only if it came from the partner's socket. What is
- * damaged on its way has a wrong UDP checksum as a rule: the kernel drops it, and the port counts
- * it as an error. The phase's tag in each datagram tells phases apart.
+ * A datagram with a partner's rank counts only if it came from the partner's socket. A damaged
+ * datagram usually has a wrong UDP checksum: the kernel drops it, and the port counts it as an
+ * error. The phase's tag in each datagram distinguishes phases.
  */
 #include "netns.h"
 #include "socket_lane.h"
@@ -21,20 +21,20 @@
 
 #define AROUND (14u + FRAME_FCS) /* Ethernet's bytes of a frame */
 #define FRAME_LEAST 64u
-#define COALESCED 65536u         /* bytes of one message that comes, at most */
-#define RECEIVE_BYTES (4u << 20) /* of a buffer, asked for where the options ask for nothing */
+#define COALESCED 65536u         /* maximum bytes of a received message */
+#define RECEIVE_BYTES (4u << 20) /* receive buffer where the options name none */
 
 struct transport_port {
     struct socket_port socket; /* first */
-    int statistics;            /* the namespace's counters of UDP, as text; -1: none */
+    int statistics;            /* file with the namespace's UDP counters; -1: none */
     int64_t base_damaged;
 };
 
 struct udp_lane {
     struct socket_lane socket; /* first */
-    uint32_t count;            /* messages, of which the frames are cut ... */
-    uint32_t next;             /* ... up to this one, ... */
-    uint32_t at;               /* ... and so many of its bytes */
+    uint32_t count;            /* received messages */
+    uint32_t next;             /* message from which frames are cut next, ... */
+    uint32_t at;               /* ... from this byte on */
     struct mmsghdr messages[FRAME_BURST_MAX];
     struct iovec pieces[FRAME_BURST_MAX];
     union socket_control controls[FRAME_BURST_MAX];
@@ -48,11 +48,11 @@ enum udp_offload { OFFLOAD_OFF, OFFLOAD_ON, OFFLOAD_AUTO };
 
 struct udp_options {
     struct frame_options frame; /* first */
-    /* The kernel gets several frames of a flow as one packet, and passes them on as one to the
-     * receiver: the receiving host then drops all of them or none. Automatic: on where a device
-     * with a wire divides the packet; virtual devices pass it on whole. */
+    /* The kernel gets several frames of a flow as one packet. A virtual device passes this packet
+     * to the receiver as one, so that the receiving host drops all of its frames or none.
+     * OFFLOAD_AUTO: on where a hardware device divides the packet. */
     enum udp_offload offload;
-    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: 4 MiB, or what the kernel gives */
+    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: up to 4 MiB, as the kernel allows */
 };
 
 #define MEMBER(type, key, member) OPTION(type, udp_options, key, member)
@@ -87,8 +87,8 @@ static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t t
                            .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
 }
 
-/* An empty datagram to each partner: the kernel asks for their addresses now, and switches learn
- * where this port is. */
+/* Send an empty datagram to each partner: the kernel resolves their addresses now, and switches
+ * learn this port's. */
 static void announce(struct socket_lane *lane)
 {
     const struct lane_request *request = &lane->frame.lane.request;
@@ -106,7 +106,7 @@ static void announce(struct socket_lane *lane)
 
 /* --- receive -----------------------------------------------------------------------------------*/
 
-/* The length of each of a message's datagrams, but for the last, which may be shorter. */
+/* Return the length of a message's datagrams; the last may be shorter. */
 static uint32_t segment_of(struct msghdr *message, uint32_t length)
 {
     int segment = 0;
@@ -165,7 +165,7 @@ static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t co
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame)
 {
-    const struct prober *prober = &lane->prober; /* whose answers come from the flows' ends */
+    const struct prober *prober = &lane->prober; /* answers come from the flows' destinations */
     uint32_t source = lane->receiver.flow_of[rank];
     uint32_t destination = prober->count > 0 ? prober->flow_of[rank] : 0;
     uint32_t place = source > 0 ? lane->lane.request.send_count + source : destination;
@@ -174,7 +174,7 @@ static bool is_forged(const struct frame_lane *lane, uint16_t rank,
     if (place == 0)
         return false;
     name = &socket_partner(lane, place - 1)->name;
-    /* Ports are at one place in both families. */
+    /* Both families have the port number at the same offset. */
     return !address_same(name, from) || ((const struct sockaddr_in *)name)->sin_port !=
                                             ((const struct sockaddr_in *)from)->sin_port;
 }
@@ -209,7 +209,7 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
 
 /* --- a lane ------------------------------------------------------------------------------------*/
 
-/* The socket serves all phases, and is tuned for the one that was prepared last. */
+/* Tune the socket, which serves all phases, for the phase prepared last. */
 static int tune_socket(struct socket_lane *lane, struct err *err)
 {
     const struct udp_options *own = lane->frame.lane.request.phase->options;
@@ -262,9 +262,9 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
 
 /* --- a port ------------------------------------------------------------------------------------*/
 
-/* Datagrams whose UDP checksum was wrong, of all sockets of the namespace: damaged on their way.
- * The file stays in the namespace where it was opened. Of IPv4 a line of names comes before that of
- * numbers. */
+/* Return the number of datagrams with a wrong UDP checksum, for all sockets of the namespace: they
+ * were damaged in the network. The file stays in the namespace where it was opened. For IPv4 it has
+ * a line of names before the line of numbers. */
 static int64_t damaged(const struct transport_port *port)
 {
     bool v6 = port->socket.ip.address.ss_family == AF_INET6;
@@ -312,7 +312,7 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
     port->statistics = open(is_v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
                             O_RDONLY | O_CLOEXEC);
     netns_leave(home);
-    /* A datagram is one frame: no fragments. */
+    /* A datagram is one frame, so the kernel may not fragment it. */
     if (is_v6)
         setsockopt(ip->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
     else
@@ -324,8 +324,8 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
     return 0;
 }
 
-/* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
- * The socket counts a damaged datagram as dropped; but the network is to blame for it. */
+/* Report the frames that the socket itself passed: the interface counts other traffic, too. The
+ * socket counts a damaged datagram as dropped, but it is an error of the network. */
 static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
 {
     const struct socket_port *port = &own->socket;
@@ -339,10 +339,10 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
         return;
     bad = damaged(own) - own->base_damaged;
     (void)getsockopt(port->ip.socket, SOL_SOCKET, SO_MEMINFO, info, &size);
-    drops = (int64_t)info[SK_MEMINFO_DROPS] - bad; /* had for the socket and not handed over */
+    drops = (int64_t)info[SK_MEMINFO_DROPS] - bad; /* received for the socket, but not delivered */
     counters->received_frames = (int64_t)port->received;
     counters->sent_frames = (int64_t)port->sent;
-    /* The interface's drops may be others'. */
+    /* The interface may have dropped other traffic. */
     if (counters->dropped_send > 0)
         counters->sent_frames -= counters->dropped_send < counters->sent_frames
                                      ? counters->dropped_send
