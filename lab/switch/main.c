@@ -52,29 +52,6 @@ struct program {
     unsigned reports; /* requested reports that have not begun */
 };
 
-static int parse_options(int argc, char **argv, struct err *err)
-{
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        puts("switchbench-switch " SWITCHBENCH_VERSION);
-        exit(0);
-    }
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
-        exit(0);
-    }
-    return argc == 1 ? 0 : err_set(err, -EINVAL, "'%s': see switchbench-switch --help", argv[1]);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = note_signal};
-
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 /* Read the next line into `line`, waiting for it as poll() does. 1; 0: it is not there yet; -1: the
  * input has ended or can't be read. Nothing is read ahead, so that poll() sees what is there. */
 static int read_line(struct program *program, int wait_ms)
@@ -181,12 +158,21 @@ static const char *run(struct program *program)
 
 int main(int argc, char **argv)
 {
+    struct sigaction action = {.sa_handler = note_signal};
     struct program program = {0};
     struct err err = {""};
-    int status = 0;
-    int rc = parse_options(argc, argv, &err);
+    int status = 0, rc = 0;
 
-    catch_signals();
+    if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "--help") == 0)) {
+        fputs(argv[1][2] == 'h' ? usage : "switchbench-switch " SWITCHBENCH_VERSION "\n", stdout);
+        return 0;
+    }
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (argc > 1)
+        rc = err_set(&err, -EINVAL, "'%s': see switchbench-switch --help", argv[1]);
     if (rc == 0)
         rc = set_up(&program, &err);
     if (rc == 0) {
