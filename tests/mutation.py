@@ -5,7 +5,8 @@ Takes a random sample of places in its functions, the same for the same seed and
 gets one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition
 turned round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
 function fails, or when they no longer end. Faults that change no result are left out: in type
-hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
+hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and of
+decorators.
 
 One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
 its tests. A first run of all tests tells which test runs which function. Prints the faults that no
@@ -22,12 +23,14 @@ import importlib
 import os
 import pickle
 import random
+import re
 import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -36,103 +39,57 @@ from typing import Any
 
 import hypothesis
 import pytest
-from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray import commands
 from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
+from cosmic_ray.plugins import get_operator
+from cosmic_ray.work_db import use_db
+from cosmic_ray.work_item import MutationSpec
 from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "scripts/python/switchbench/analysis"
 TESTS = ROOT / "tests/python"
 # What test files say that use the package, and those of them that start processes or take long.
-USES = ("switchbench.analysis", "reports", "synthetic", "simulated", "golden")
+USES = ("switchbench.analysis", "synthetic", "simulated", "golden")
 SLOW = {f"test_{name}.py" for name in ("controller", "hostile_results", "live", "report_page")}
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
-GUARDS = ("strict", "frozen", "slots")
+GUARD = re.compile(r"\b(strict|frozen|slots)=$")
+NO_RESULT = re.compile("RemoveDecorator|_BitOr_")  # of a cache; of `X | None`
 NOTICED_AT_LEAST = 0.8
 BUDGET_S = 20.0  # of tests per fault, in CPU time without it
 
 
-@dataclass(frozen=True, order=True)
-class Place:
-    """Where a module can be made faulty."""
-
-    path: Path
-    line: int
-    column: int
-    function: range = field(compare=False)  # the lines of the outermost around it
-
-    def __str__(self) -> str:
-        return f"{self.path.relative_to(PACKAGE)}:{self.line}"
-
-
-class Reduced(ast.NodeTransformer):
-    """Removes what changes no result: type hints, guards and caches."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [word for word in node.keywords if word.arg not in GUARDS]
-        return self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        node.decorator_list = [d for d in node.decorator_list if ast.unparse(d) != "cache"]
-        return self.generic_visit(node)
-
-
-def meaning(code: str) -> str:
-    """The same text for code that has the same results."""
-    return ast.dump(Reduced().visit(ast.parse(code)))
-
-
-def places() -> dict[Place, list[tuple[str, int]]]:
-    """Return where functions can be made faulty: by which operators, and which occurrence."""
-    found = defaultdict(list)
-    operators = [(name, get_operator(name)) for name in operator_names()]
-    for path in sorted(PACKAGE.rglob("*.py")):
-        nodes = list(ast_nodes(get_ast(path.read_text())))
-        around = sorted(functions(path), key=len, reverse=True)
-        for name, operator in operators:
-            if operator.arguments():
-                continue
-            starts = (start for node in nodes for start, _ in operator().mutation_positions(node))
-            for occurrence, start in enumerate(starts):
-                if inside := [lines for lines in around if start[0] in lines]:
-                    found[Place(path, start[0], start[1], inside[0])].append((name, occurrence))
-    return found
-
-
-def sample(number: int, seed: int) -> Iterator[tuple[Place, str]]:
-    """Random places, and the code of their module with a fault there."""
+def sample(number: int, seed: int) -> Iterator[tuple[MutationSpec, str]]:
+    """Yield random faults in functions, and the code of their module with the fault."""
+    with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/all") as every:
+        commands.init(sorted(PACKAGE.rglob("*.py")), every, {})
+        possible = sorted((item.mutations[0] for item in every.pending_work_items), key=str)
     chance = random.Random(seed)
-    possible = places()
-    for place in chance.sample(sorted(possible), len(possible)):
+    places = defaultdict(list)
+    for fault in possible:
+        places[fault.module_path, fault.start_pos].append(fault)
+    for place in chance.sample(sorted(places), len(places)):
         if number == 0:
             return
-        name, occurrence = chance.choice(possible[place])
-        code = place.path.read_text()
-        try:
-            faulty = mutate_code(code, get_operator(name)(), occurrence)
-            if faulty is None or meaning(faulty) == meaning(code):
-                continue
-        except (SyntaxError, AttributeError):  # the latter of `except a.B`, in Cosmic Ray
+        fault = chance.choice(places[place])
+        code = fault.module_path.read_text()
+        before = code.splitlines()[fault.start_pos[0] - 1][: fault.start_pos[1]]
+        function = (fault.definition_name or "A").lstrip("_")[0].islower()  # classes are capital
+        if not function or NO_RESULT.search(fault.operator_name) or GUARD.search(before):
             continue
-        number -= 1
-        yield place, faulty
+        with suppress(SyntaxError, AttributeError):  # the latter of `except a.B`, in Cosmic Ray
+            faulty = mutate_code(code, get_operator(fault.operator_name)(), fault.occurrence)
+            if faulty is not None:
+                ast.parse(faulty)
+                number -= 1
+                yield fault, faulty
 
 
 @dataclass
 class Recorder:
     """A plugin of pytest: which tests run which functions of the package, and for how long."""
 
-    callers: dict[tuple[str, int], set[str]] = field(default_factory=lambda: defaultdict(set))
+    callers: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     seconds: dict[str, float] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     _running: str = ""
@@ -140,7 +97,7 @@ class Recorder:
     def _called(self, frame: FrameType, *_: object) -> None:
         code = frame.f_code
         if self._running and code.co_filename.startswith(str(PACKAGE)):
-            self.callers[code.co_filename, code.co_firstlineno].add(self._running)
+            self.callers[code.co_filename, code.co_name].add(self._running)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -158,10 +115,10 @@ class Recorder:
         if report.failed:
             self.failed.append(report.nodeid)
 
-    def tests_of(self, place: Place) -> list[str]:
-        """Return the fastest tests that run the function at this place; none does: any, it may run
-        when the module is loaded."""
-        found = set().union(*(self.callers.get((str(place.path), n), ()) for n in place.function))
+    def tests_of(self, fault: MutationSpec) -> list[str]:
+        """Return the fastest tests that run the faulty function; none does: any, it may run when
+        the module is loaded."""
+        found = self.callers.get((str(fault.module_path), fault.definition_name or ""))
         chosen: list[str] = []
         left = BUDGET_S
         for name in sorted(found or self.seconds, key=self.seconds.__getitem__):
@@ -170,27 +127,6 @@ class Recorder:
                 break
             chosen.append(name)
         return chosen
-
-
-def functions(path: Path) -> Iterator[range]:
-    """Yield the lines of each function of a module, with those of its decorators."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            lines = [node.lineno, *(one.lineno for one in node.decorator_list)]
-            yield range(min(lines), (node.end_lineno or node.lineno) + 1)
-
-
-@dataclass
-class Selection:
-    """A plugin of pytest: only these tests, in this order."""
-
-    names: list[str]
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        rank = {name: number for number, name in enumerate(self.names)}
-        items[:] = sorted(
-            (item for item in items if item.nodeid in rank), key=lambda item: rank[item.nodeid]
-        )
 
 
 def in_fork(work: Callable[[], int], limit_s: float) -> int:
@@ -209,10 +145,10 @@ def in_fork(work: Callable[[], int], limit_s: float) -> int:
         os._exit(status)
 
 
-def run_pytest(files: Iterable[str], plugin: object, *options: str) -> int:
-    """Run the tests of these files."""
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-m", "not slow", *options)
-    return int(pytest.main([*options, *files], plugins=[plugin]))
+def run_pytest(tests: Iterable[str], *plugins: object) -> int:
+    """Run these tests, in this order, until one fails."""
+    options = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-p", "no:rerunfailures")
+    return int(pytest.main([*options, "-m", "not slow", *tests], plugins=plugins))
 
 
 def record() -> Recorder:
@@ -234,31 +170,30 @@ def record() -> Recorder:
     return recorder
 
 
-def noticed(place: Place, faulty: str, recorder: Recorder) -> bool:
-    """Whether a test that runs this place fails with the fault."""
-    names = recorder.tests_of(place)
-    files = sorted({name.partition("::")[0] for name in names})
+def noticed(fault: MutationSpec, faulty: str, recorder: Recorder) -> bool:
+    """Whether a test that runs the faulty function fails."""
+    names = recorder.tests_of(fault)
     get_code = SourceFileLoader.get_code
 
     def with_fault(loader: SourceFileLoader, name: str) -> CodeType | None:
-        if loader.path == str(place.path):
+        if loader.path == str(fault.module_path):
             return compile(faulty, loader.path, "exec")
         return get_code(loader, name)
 
     def work() -> int:
         SourceFileLoader.get_code = with_fault  # type: ignore[assignment, method-assign]
-        return run_pytest(files, Selection(names), "-x", "--tb=line")
+        return run_pytest(names)
 
     limit = 30 + 10 * sum(recorder.seconds[name] for name in names)
     status = in_fork(work, limit)
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise RuntimeError(f"the tests of {place} did not run")
+        raise RuntimeError(f"the tests of {fault} did not run")
     return status != 0
 
 
-def difference(place: Place, faulty: str) -> str:
+def difference(path: Path, faulty: str) -> str:
     """The changed lines, before and after."""
-    texts = place.path.read_text().splitlines(), faulty.splitlines()
+    texts = path.read_text().splitlines(), faulty.splitlines()
     lines = list(difflib.unified_diff(*texts, n=0, lineterm=""))[3:]
     return "\n".join(f"    {line}" for line in lines if not line.startswith("@@"))
 
@@ -290,25 +225,21 @@ def main(number: int = 100, seed: int = 1, limit_s: int = 3600) -> int:
         print("\n".join(["tests fail without a fault:", *recorder.failed]))
         return 1
     print(f"{len(recorder.seconds)} tests, {sum(recorder.seconds.values()):.0f} s", flush=True)
-    tried: Counter[Path] = Counter()
-    killed: Counter[Path] = Counter()
-    for place, faulty in sample(number, seed):
+    tried = killed = 0
+    for fault, faulty in sample(number, seed):
         if spent_s() > limit_s:
-            print(
-                f"{limit_s} s of CPU time are spent: {number - tried.total()} faults are left out"
-            )
+            print(f"{limit_s} s of CPU time are spent: {number - tried} faults are left out")
             break
-        tried[place.path] += 1
-        if noticed(place, faulty, recorder):
-            killed[place.path] += 1
-        else:
-            print(f"not noticed: {place}\n{difference(place, faulty)}", flush=True)
-    for path in sorted(tried):
-        print(f"{killed[path]:4} of {tried[path]:<4} {path.relative_to(PACKAGE)}")
-    score = killed.total() / max(1, tried.total())
-    print(f"{killed.total()} of {tried.total()} faults noticed: {score:.0%}")
-    few = binomtest(killed.total(), max(1, tried.total()), NOTICED_AT_LEAST, alternative="less")
-    return int(few.pvalue < 0.05 or 2 * tried.total() < number)
+        tried += 1
+        if noticed(fault, faulty, recorder):
+            killed += 1
+            continue
+        place = f"{fault.module_path.relative_to(PACKAGE)}:{fault.start_pos[0]}"
+        print(f"not noticed: {place}\n{difference(fault.module_path, faulty)}", flush=True)
+    tried = max(1, tried)
+    print(f"{killed} of {tried} faults noticed: {killed / tried:.0%}")
+    few = binomtest(killed, tried, NOTICED_AT_LEAST, alternative="less")
+    return int(few.pvalue < 0.05 or 2 * tried < number)
 
 
 if __name__ == "__main__":
