@@ -119,6 +119,12 @@ class Result:
     directory: Path
 
     @property
+    def complete(self) -> Result:
+        """This result, of a run that ended whole and met its expectations."""
+        assert self.status == 0, self.output + self.errors
+        return self
+
+    @property
     def counted(self) -> bool:
         """Whether the run ended whole; on a busy machine its counts hold and its rates may not."""
         return self.status in (0, 4)

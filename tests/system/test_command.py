@@ -57,8 +57,7 @@ def configuration(lab: labs.Lab, folder: Path, **changes: Any) -> dict[str, Any]
 
 def test_mpirun_starts_the_nodes(lab: labs.Lab, tmp_path: Path) -> None:
     """Documents and records go through mpirun as through any pipe; both nodes end."""
-    result = runs.run(tmp_path, configuration(lab, tmp_path))
-    assert result.status == 0, result.errors
+    result = runs.run(tmp_path, configuration(lab, tmp_path)).complete
     assert result.summary["run"]["launch"] == "command"
     (trial,) = result.summary["trials"]
     assert trial["flows"] == 2

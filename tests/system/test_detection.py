@@ -245,8 +245,7 @@ def test_a_slow_port_is_named(tmp_path: Path) -> None:
     fault = {"kind": "slow", "port": "node2", "rate": "30M"}
     conf = QUICK | {"tests": [ALL], "window": "1500ms", "load": "80%", "site": site(faults=[fault])}
     conf |= {"latency": {"probes": 0}}  # whose answers a host that can't send refuses
-    result = runs.run(tmp_path, conf)
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, conf).complete
     (port,) = (port for port in result.switch("port") if port["port"] == "node2")
     lost = sum(gone(flow) for flow in loaded(result))
     assert 100 < lost <= port["dropped"]["queue"]  # of the plan's probe, too
@@ -263,8 +262,7 @@ def test_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str, lea
         "tests": [CHAIN | {"ranks": [8, 24]}],
         "site": site(f"model-figure1-{kind}", 24),
     }
-    result = runs.run(tmp_path, conf)
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, conf).complete
     phases: dict[int, list[int]] = {}
     for flow in loaded(result):
         phases.setdefault(flow["tag"], []).append(gone(flow))
@@ -317,8 +315,7 @@ LIMITS: dict[str, tuple[Record, list[Record]]] = {
 def test_the_part_of_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str) -> None:
     model, tests = LIMITS[kind]
     modelled = site("model-e7-constant", 8, **model)
-    result = runs.run(tmp_path, QUICK | {"window": "1s", "tests": tests, "site": modelled})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, QUICK | {"window": "1s", "tests": tests, "site": modelled}).complete
     if kind == "trunk":
         assert suspects(result) == {("capacity", "left - right")}
         expected_bps = 15.0

@@ -253,8 +253,7 @@ def test_who_idles_in_a_phase_answers_partners_of_the_next(tmp_path: Path) -> No
     topology = labkit.write_topology(tmp_path, *(f"node{n}" for n in range(1, 6)))
     pairwise = {"pattern": "aapc", "order": "pairwise"}
     given = configuration(topology, "tcp", tests=[pairwise]) | {"window": "2500ms"}
-    result = runs.run(tmp_path, given)
-    assert result.status == 0, result.errors
+    result = runs.run(tmp_path, given).complete
     assert len(complete_phases(result.summary)) == 5
     assert result.summary["warnings"] == []
 

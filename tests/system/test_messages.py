@@ -24,8 +24,9 @@ def test_sweep(tmp_path: Path) -> None:
     """A large message takes the line's time."""
     small = {"pattern": "pairs", "ranks": [2, 4], "message_sizes": [4, "1KiB"]}
     tests = [small, small | {"message_sizes": ["1MiB"], "transports": ["tcp"]}]
-    result = runs.run(tmp_path, MESSAGES | {"warmup": "100ms", "window": "500ms", "tests": tests})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(
+        tmp_path, MESSAGES | {"warmup": "100ms", "window": "500ms", "tests": tests}
+    ).complete
     curves = result.summary["messages"]["curves"]
     assert sorted((curve["transport"], curve["ranks"]) for curve in curves) == [
         ("dpdk", 2), ("dpdk", 4), ("tcp", 2), ("tcp", 4),
@@ -52,8 +53,7 @@ def test_lost_messages(tmp_path: Path) -> None:
     site = {"lab": "model-good", "nodes": {"node[1-2]": {}}, "model": {"faults": [fault]}}
     sizes = {"message_sizes": ["1KiB"], "window": "3s"}
     test = {"pattern": "pairs", "transport": "dpdk", "traffic": "pingpong"}
-    result = runs.run(tmp_path, {"site": site, "tests": [test | sizes]})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, {"site": site, "tests": [test | sizes]}).complete
     (curve,) = result.summary["messages"]["curves"]
     (point,) = curve["points"]
     assert point["round_trips"] >= 5
@@ -71,8 +71,7 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     most = 65536 if transport == "tcp" else 1400
     scattered = {"partners": partners, "sizes": [4, most], "count": 100, "compute": 0.3}
     test = pattern | {"scatter": scattered, "transport": transport}
-    result = runs.run(tmp_path, {"site": SITE, "traffic": "pingpong", "tests": [test]})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, {"site": SITE, "traffic": "pingpong", "tests": [test]}).complete
     (entry,) = result.summary["messages"]["scatter"]
     assert entry["lost"] == 0
     senders = 2 if partners == "fixed" else 4

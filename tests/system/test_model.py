@@ -44,8 +44,7 @@ def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> Non
     fault = {"kind": "reorder", "one_in": 40, "at_most": 8, "measured": True}
     fault |= {"displacement": 10_000, "hold_ms": 2300}
     conf = SHORT | {"site": site(seed=3, faults=[fault]), "transport": "dpdk", "load": "10%"}
-    result = runs.run(tmp_path, conf | {"tests": [{"pattern": "aapc", "order": "shift"}]})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, conf | {"tests": [{"pattern": "aapc", "order": "shift"}]}).complete
     first, second, third = result.trials(pattern="aapc")
     (struck,) = (record["struck"] for record in result.switch("fault"))
     foreign = [0, 0, 0]
@@ -62,8 +61,7 @@ def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> Non
 def test_kernels_reach_each_other_over_the_switch(tmp_path: Path) -> None:
     """By the interface that a port has beside its memif; no frame is unaccounted for."""
     conf = SHORT | {"site": site(), "transport": "tcp", "tests": [CHAIN]}
-    result = runs.run(tmp_path, conf)
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, conf).complete
     (tcp,) = result.trials(transport="tcp")
     assert tcp["throughput"]["percent_of_line"] > 70
     for flow in result.switch("flow"):
@@ -157,8 +155,7 @@ TABLE_1 = {
 def table_1(place: Path, lab_name: str) -> dict[tuple[str, int], float]:
     """Run conf/paper-switchbench-table1.yaml on a lab; deviations from Table 1 in percent."""
     configuration = yaml.safe_load((CONF / "paper-switchbench-table1.yaml").read_text())
-    result = runs.run(place, configuration | {"site": {"lab": lab_name}})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(place, configuration | {"site": {"lab": lab_name}}).complete
     deviations = {}
     for trial in result.trials(pattern="pairs"):
         key = (trial["parameters"]["partners"], trial["parameters"]["count"])

@@ -109,8 +109,7 @@ def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
         "window": "2s",
         "tests": [{"pattern": "pairs"}, {"pattern": "ring", "directions": "forward"}],
     }
-    result = runs.run(tmp_path, conf)
-    assert result.status == 0, result.errors
+    result = runs.run(tmp_path, conf).complete
     carried_bps = 100e6 * TCP_PAYLOAD_OF_LINE
     natural = [*result.trials(pattern="pairs"), *result.trials(phase_name="natural")]
     for trial in natural:
@@ -202,8 +201,7 @@ def test_64_ranks_in_four_processes_lose_nothing(tmp_path: Path, rate: str, size
         "window": "500ms",
         "tests": [SHIFT],
     }
-    result = runs.run(tmp_path, conf, timeout_s=900)
-    assert result.status == 0, result.errors
+    result = runs.run(tmp_path, conf, timeout_s=900).complete
     trials = result.trials(pattern="aapc")
     assert len(trials) == 63
     assert sum(trial["offered_frames"] for trial in trials) > 0

@@ -146,8 +146,7 @@ def no_jobs(cluster: Cluster) -> None:
 def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_path: Path) -> None:
     asked = configuration(cluster.site(), tests=[PAIRS, ALL_TO_ALL], transports=["dpdk", "tcp"])
     del asked["transport"]
-    result = cluster.run(tmp_path, asked | {"frame_size": 1518})
-    assert result.status == 0, result.errors
+    result = cluster.run(tmp_path, asked | {"frame_size": 1518}).complete
     names = [node["node"] for node in result.summary["run"]["nodes"]]
     assert names == [f"node{i}" for i in range(1, 5)]
     assert result.summary["run"]["launch"] == "slurm"
@@ -156,8 +155,7 @@ def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_p
     cluster.output("salloc", "--no-shell", "--nodes=4", "--nodelist=node[1-4]")
     (job,) = jobs(cluster)
     inside = configuration(cluster.site())
-    result = cluster.run(tmp_path / "inside", inside, SLURM_JOB_ID=job)
-    assert result.status == 0, result.errors
+    result = cluster.run(tmp_path / "inside", inside, SLURM_JOB_ID=job).complete
     assert jobs(cluster) == [job]
     cluster.output("scancel", job)
     no_jobs(cluster)

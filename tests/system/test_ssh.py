@@ -33,8 +33,7 @@ def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> No
     more = {"tests": tests, "transports": ["dpdk", "tcp"], "frame_size": 1518}
     asked = configuration(hosts.site(), **more)
     del asked["transport"]
-    result = hosts.run(tmp_path, asked)
-    assert result.status == 0, result.errors
+    result = hosts.run(tmp_path, asked).complete
     assert result.summary["status"] == "complete"
     patterns = {(trial["pattern"], trial["transport"]) for trial in result.summary["trials"]}
     assert len(patterns) == 2 * len(tests)
@@ -207,8 +206,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
     site = hosts.site(config=str(config)) | {"groups": {"left": "node[1-4]", "right": "node[5-8]"}}
     tests = [ALL_TO_ALL, {"pattern": "pairs", "partners": "across"}]
     asked = configuration(site, tests=tests, on_missing="exclude")
-    result = hosts.run(tmp_path, asked)
-    assert result.status == 0, result.errors
+    result = hosts.run(tmp_path, asked).complete
     run = result.summary["run"]
     assert [host["host"] for host in run["excluded_hosts"]] == ["node5", "node8"]
     assert [node["node"] for node in run["nodes"]] == [
@@ -242,8 +240,7 @@ def test_the_run_goes_on_without_one_that_dies_at_once(
     result = hosts.run(tmp_path / "stop", asked)
     assert result.status == 3
     assert result.sentence == f"node3 {why.removeprefix('it ')}"
-    result = hosts.run(tmp_path / "exclude", asked | {"on_missing": "exclude"})
-    assert result.status == 0, result.errors
+    result = hosts.run(tmp_path / "exclude", asked | {"on_missing": "exclude"}).complete
     run = result.summary["run"]
     assert run["excluded_hosts"] == [{"host": "node3", "reason": why}]
     assert [node["node"] for node in run["nodes"]] == ["node1", "node2", "node4"]
@@ -258,8 +255,7 @@ def test_the_run_goes_on_without_one_that_dies_at_once(
 def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     site = hosts.site("node2", "node3", "node4", options={"ProxyJump": "node1"})
     before = hosts.log("node3")
-    result = hosts.run(tmp_path, configuration(site, tests=[ALL_TO_ALL]))
-    assert result.status == 0, result.errors
+    assert hosts.run(tmp_path, configuration(site, tests=[ALL_TO_ALL])).complete
     log = hosts.log("node3").removeprefix(before)
     assert "Accepted publickey for root from 100.64.0.1 " in log
     assert f"from {sshkit.CONTROLLER} " not in log
@@ -293,8 +289,7 @@ def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
 def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     asked = configuration(over_control(hosts), window="1s", interval="100ms")
     del asked["load"]
-    result = hosts.run(tmp_path, asked)
-    assert result.status == 0, result.errors
+    result = hosts.run(tmp_path, asked).complete
     effective = yaml.safe_load((result.directory / "configuration.yaml").read_text())
     assert effective["site"]["control"]["heartbeat_timeout"] == "5s"
     (trial, *_) = result.summary["trials"]
@@ -321,8 +316,7 @@ def test_sudo_without_a_password(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     if shutil.which("sudo") is None:
         pytest.skip("there is no sudo")
     site = hosts.site("node1", "node2", privilege="sudo")
-    result = hosts.run(tmp_path, configuration(site))
-    assert result.status == 0, result.errors
+    assert hosts.run(tmp_path, configuration(site)).complete
 
 
 # --- bind and restore ----------------------------------------------------------------------------

@@ -28,8 +28,7 @@ def test_steps(tmp_path: Path) -> None:
          "batch": 4},
         {"pattern": "nas_is", "ranks": [2], "repetitions": 2},
     ]  # fmt: skip
-    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests}).complete
     reduce, exchange, pingpong = result.summary["steps"]["functions"]
 
     small, large = reduce["points"]
@@ -62,8 +61,7 @@ def test_a_rank_that_idles_for_long_waits(tmp_path: Path) -> None:
     site = SITE | {"rate": "1Mbit"}
     test = {"pattern": "pairs", "sync": "local", "message_size": "1MiB", "batch": 5,
             "repetitions": 5}  # fmt: skip
-    result = runs.run(tmp_path, {"site": site, "transport": "tcp", "tests": [test]})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, {"site": site, "transport": "tcp", "tests": [test]}).complete
     (point,) = result.summary["steps"]["functions"][0]["points"]
     assert point["repetitions"] == 5
     assert point["imb"]["t_min_us"] > 8e6
@@ -88,8 +86,7 @@ def test_every_function(tmp_path: Path) -> None:
         | ({} if name == "barrier" else {"message_sizes": [0, 4, 4004]})
         for name, algorithms in functions.items()
     ]
-    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests})
-    assert result.status == 0, result.output + result.errors
+    result = runs.run(tmp_path, {"site": SITE, "transport": "tcp", "tests": tests}).complete
     entries = result.summary["steps"]["functions"]
     assert len(entries) == sum(map(len, functions.values()))
     for entry in entries:

@@ -30,8 +30,7 @@ def measured(
 ) -> runs.Result:
     """Run a suite, or some of its subtests, to its end."""
     some = {"subtests": list(subtests)} if subtests else {}
-    done = runs.run(folder, {"suite": suite, "site": where} | some | more)
-    assert done.status == 0, done.errors
+    done = runs.run(folder, {"suite": suite, "site": where} | some | more).complete
     return done
 
 
@@ -124,8 +123,7 @@ def test_the_frames_of_a_burst_follow_listed_shares(tmp_path: Path) -> None:
         "tests": [{"pattern": "flows", "flows": listed}], "traffic": "burst", "transport": "dpdk",
         "burst": {"frames": 1000, "count": 2}, "load": "99%", "frame_size": 1518,
     }  # fmt: skip
-    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB")})
-    assert done.status == 0, done.errors
+    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB")}).complete
     (trial,) = done.trials()
     sent = {(f.source["src"][:5], f.source["dst"][:5]): f.source for f in done.flows(trial)}
     assert {ends: side["frames"] for ends, side in sent.items()} == {
