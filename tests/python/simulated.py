@@ -60,6 +60,10 @@ class Choice:
     times_every: int | None = None  # in how many phases one has histograms; 0: none has
     repeats: int = 1
     seed: int = 1
+    modules: int = MODULES
+    jitter: float = 0.004  # of rates
+    lost: tuple[int, int, int] | None = None  # of the first trial: phase, destination, frames
+    state: str = "complete"  # of phases
 
     @property
     def timed(self) -> int:
@@ -67,12 +71,19 @@ class Choice:
         return (1 if self.ranks <= FEW else 16) if self.times_every is None else self.times_every
 
 
+# An all-to-all of twelve ranks over both transports, eleven phases each, and chains of 3, 6 and 12;
+# one flow loses frames.
+LOSSY = Choice(
+    12, patterns=("aapc", "chain"), times_every=0, modules=1, jitter=0, lost=(3, 3, 1000)
+)
+LOSSY_PHASES = 2 * (11 + 3)
+
 # --- the run -----------------------------------------------------------------------------------
 
 
 def site_of(choice: Choice) -> Site:
     """One port a host, module after module."""
-    each = -(-choice.ranks // MODULES)
+    each = -(-choice.ranks // choice.modules)
     processes = []
     for number in range(choice.ranks):
         host, module = f"node{number + 1}", f"module{1 + number // each}"
@@ -142,7 +153,7 @@ def run_of(choice: Choice) -> Run:
                             flows=sum(len(phase.src) for phase in phases),
                         )
                     )
-    effective = {"switchbench": 1, "site": {"lab": "simulated"}}
+    effective = {"switchbench": 1, "site": {"lab": "simulated"}, "note": "<b>&amp;"}
     return Run(site, tuple(trials), seed=choice.seed, effective=effective)
 
 
@@ -172,16 +183,16 @@ class _Result:
 
 def rates_bps(choice: Choice, phase: Phase, random: Generator) -> tuple[Floats, Floats]:
     """Layer-1 bit/s of each flow: offered, and what the trunks let through."""
-    each = -(-choice.ranks // MODULES)
+    each = -(-choice.ranks // choice.modules)
     offered = LOAD * LINE_BPS / np.bincount(phase.src, minlength=choice.ranks)[phase.src]
     module, other = phase.src // each, phase.dst // each
     crossing = module != other
-    load = np.bincount(module[crossing], weights=offered[crossing], minlength=MODULES)
-    back = np.bincount(other[crossing], weights=offered[crossing], minlength=MODULES)
+    load = np.bincount(module[crossing], weights=offered[crossing], minlength=choice.modules)
+    back = np.bincount(other[crossing], weights=offered[crossing], minlength=choice.modules)
     trunk = each / 2 * LINE_BPS
     limit = np.minimum(1.0, trunk / np.maximum(np.maximum(load[module], back[other]), 1.0))
     delivered = offered * np.where(crossing, limit, 1.0)
-    jitter = 1 - 0.004 * random.random(len(delivered))
+    jitter = 1 - choice.jitter * random.random(len(delivered))
     return offered, np.minimum(offered, delivered * jitter)
 
 
@@ -192,6 +203,8 @@ def _result(
     names = [port.name for port in trial.parts[0].ranks]
     if trial.transport == "dpdk":
         counts = [(rate / 8 / LAYER1).astype(np.int64) for rate in (offered, delivered)]
+        if choice.lost and (trial.id, number) == (0, choice.lost[0]):
+            counts[1][phase.dst == choice.lost[1]] -= choice.lost[2]
     else:
         sent = (delivered * TCP_SHARE / 8).astype(np.int64)
         counts = [sent, sent]
@@ -280,7 +293,7 @@ def _ports(result: _Result) -> Iterator[Row]:
         yield {"port": port.name, "variant": "send many"} | counts | zeros | times
 
 
-def _nodes(result: _Result, nodes: Sequence[str]) -> Iterator[Row]:
+def _nodes(result: _Result, nodes: Sequence[str], state: str) -> Iterator[Row]:
     """All nodes say the same skew, and each its own CPU time."""
     start = round(20 + 30 * np.sin(result.number) ** 2, 3)
     cpu_s = 0.05 if result.trial.transport == "dpdk" else 0.4
@@ -289,7 +302,7 @@ def _nodes(result: _Result, nodes: Sequence[str]) -> Iterator[Row]:
             "node": node, "name": result.phase.name, "start_run_ns": result.start_ns,
             "window_ns": WINDOW_NS, "elapsed_ns": WINDOW_NS + 600_000_000,
             "start_skew_us": start, "stop_skew_us": 3 * start, "skew_bound_us": 0.5,
-            "state": "complete", "drained": True, "cpu_span_s": 1.6, "cpu_s": cpu_s,
+            "state": state, "drained": True, "cpu_span_s": 1.6, "cpu_s": cpu_s,
             "cpu_idle_s": 3.2 - 2 * cpu_s, "cpus": 2,
         }  # fmt: skip
 
@@ -302,7 +315,7 @@ def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> PhaseData:
         "ports": _ports(result),
         "histograms": _times(result) if timed else (),
         "intervals": _intervals(result),
-        "phases": _nodes(result, nodes),
+        "phases": _nodes(result, nodes, choice.state),
     }
     trial = result.trial
     place = {"trial": trial.id, "repeat": trial.repeat, "phase": result.number, "network": "lab"}

@@ -23,11 +23,11 @@ from jsonschema import Draft202012Validator
 
 import golden
 import measures_page
-import reports
 from configs import TEXTS, needs_engine
 from conftest import Command
 from recorded import replace_rows, rows_in, write_tables
-from simulated import SPANS, Choice, simulate
+from simulated import LOSSY, SPANS, Choice, simulate
+from simulated import LOSSY_PHASES as PHASES
 from switchbench import __version__
 from switchbench.analysis import data
 from switchbench.analysis.data import Columns, Measured, PlanKey, PlanTimes, Spans, plan_key
@@ -64,7 +64,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One results directory for the tests that only read it."""
-    return reports.make_directory(tmp_path_factory.mktemp("results") / "run")
+    return simulate(tmp_path_factory.mktemp("results") / "run", LOSSY)
 
 
 def block(page: str, name: str) -> Any:
@@ -117,7 +117,7 @@ def test_page_is_whole_and_alone(directory: Path, tmp_path: Path, cli: Command) 
     assert re.findall(r"<script[^>]+src=", page) == []
     assert "&lt;b&gt;&amp;amp;" in page  # the configuration, as text
     assert block(page, "table-phases")["values"][0]
-    assert len(block(page, "table-skew")["values"][0]) == reports.PHASES
+    assert len(block(page, "table-skew")["values"][0]) == PHASES
     assert out.stat().st_size < 4_000_000
 
 
@@ -156,8 +156,9 @@ def whole_summary() -> dict[str, Any]:
 def test_a_damaged_summary_is_made_again_of_the_records(
     changes: dict[str, Any], sentence: str, tmp_path: Path, cli: Command
 ) -> None:
-    directory = reports.make_directory(tmp_path / "run")
-    reports.change_summary(directory, **changes)
+    directory = simulate(tmp_path / "run", LOSSY)
+    summary = json.loads((directory / SUMMARY).read_text())
+    (directory / SUMMARY).write_text(json.dumps(summary | changes))
     status, _, errors = cli("report", directory)
     assert status == 2
     assert errors.count("\n") == 2
@@ -187,7 +188,7 @@ def test_what_nobody_thought_of_leaves_the_rest(
 
 
 def test_a_signed_directory_is_left_alone(tmp_path: Path, cli: Command) -> None:
-    directory = reports.make_directory(tmp_path / "run")
+    directory = simulate(tmp_path / "run", LOSSY)
     (directory / "manifest.json.sig").touch()
     said = cli.refuses("report", directory)
     assert "is signed: name a file elsewhere with --out" in said
@@ -214,15 +215,12 @@ def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
 def test_tidy_table_by_hand(directory: Path, tmp_path: Path, cli: Command) -> None:
     cli.prints("report", directory, "--out", tmp_path / "r", "--table", tmp_path / "t")
     rows = parquet.read_table(tmp_path / "t" / "flows.parquet").to_pylist()
-    assert len(rows) == reports.FLOWS
-    phase, port = reports.LOST
-    lossy = [row for row in rows if row["lost_frames"]]
-    assert [(row["phase"], row["dst"], row["lost_frames"]) for row in lossy] == [
-        (phase, port, reports.LOST_FRAMES)
-    ]
+    assert len(rows) == 2 * (12 * 11 + 2 + 5 + 11)
+    (lossy,) = [row for row in rows if row["lost_frames"]]
+    assert (lossy["phase"], lossy["dst"], lossy["lost_frames"]) == (3, "node4:e0", 1000)
     first = next(row for row in rows if (row["trial"], row["phase"]) == (0, 0))
-    # 8,000 frames of 1,500 B in a second.
-    assert first["throughput_mbps"] == pytest.approx(8000 * 1500 * 8 / 1e6)
+    # 95 % of the line for a second, in frames of 1,500 B that take 1,538.
+    assert first["throughput_mbps"] == pytest.approx(950 * 1500 / 1538, rel=1e-4)
     assert (first["pattern"], first["parameters"], first["size"]) == ("aapc", "shift", "1518")
     assert first["phase_name"] == "distance 1"
     tcp = next(row for row in rows if row["trial"] == 1)
@@ -247,7 +245,7 @@ def test_codebook_has_every_column(directory: Path, tmp_path: Path) -> None:
 
 def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     """Summary, report and table: what was in flight was neither lost nor delivered."""
-    directory = reports.make_directory(tmp_path / "run", state="stopped")
+    directory = simulate(tmp_path / "run", replace(LOSSY, state="stopped"))
     measured = Measured.load(directory)
     plan = measured.summary["plans"][0]
     phases = measured.phases_of(plan)
