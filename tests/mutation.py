@@ -148,7 +148,8 @@ def in_fork(work: Callable[[], int], limit_s: float) -> int:
 def run_pytest(tests: Iterable[str], *plugins: object) -> int:
     """Run these tests, in this order, until one fails."""
     options = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-p", "no:rerunfailures")
-    return int(pytest.main([*options, "-m", "not slow", *tests], plugins=plugins))
+    more = ("--hypothesis-profile=mutation", "-m", "not slow")
+    return int(pytest.main([*options, *more, *tests], plugins=plugins))
 
 
 def record() -> Recorder:
@@ -208,7 +209,6 @@ def prepare() -> None:
     # The same examples each time, and none kept of a fault.
     settings: dict[str, Any] = {"derandomize": True, "database": None, "deadline": None}
     hypothesis.settings.register_profile("mutation", **settings)
-    hypothesis.settings.load_profile("mutation")
 
 
 def spent_s() -> float:

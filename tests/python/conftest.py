@@ -7,10 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hypothesis
 import pytest
 import yaml
 
 from switchbench.cli.main import main
+
+hypothesis.settings.register_profile("busy machine", deadline=None)
+hypothesis.settings.load_profile("busy machine")
 
 ROWS = Path(__file__).parent / "data" / "rows"
 

@@ -84,7 +84,7 @@ def test_a_sender_of_an_incast_has_its_part(tmp_path: Path, rotate: str, last: f
         min_size=1,
     )
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_parts_are_the_shares_whatever_the_order(
     flows: dict[tuple[int, int], int | None],
 ) -> None:

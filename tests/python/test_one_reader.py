@@ -140,7 +140,7 @@ def live(run: Run, records: list[Json]) -> dict[int, PhaseLoss]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(phases(), min_size=1, max_size=3), st.booleans())
 def test_all_readers_say_the_same(happened: list[Phase], ended: bool) -> None:
     """While the run goes on, and when it has ended."""

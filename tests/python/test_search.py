@@ -171,7 +171,7 @@ def test_a_trial_that_cannot_be(values: tuple[int, int, float]) -> None:
     width=st.sampled_from([0.001, 0.005, 0.05]),
     goals=st.lists(st.sampled_from(GOALS), min_size=1, max_size=3),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_bounds_are_around_the_truth(
     truth: float, collapse: float, width: float, goals: list[SearchGoal]
 ) -> None:
