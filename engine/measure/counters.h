@@ -135,21 +135,6 @@ static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
 }
 
 /**
- * @brief Add the table of misdelivered flows of another queue.
- *
- * @param sum Table that is added to.
- * @param part What is added.
- */
-static inline void misdelivered_merge(struct misdelivered_flows *sum,
-                                      const struct misdelivered_flows *part)
-{
-    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
-        if (part->flows[i].frames > 0)
-            misdelivered_add(sum, &part->flows[i]);
-    sum->others += part->others;
-}
-
-/**
  * @brief Counters of one port in one phase; with several queues, one struct per queue, kept by its
  * worker.
  */
@@ -215,7 +200,10 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
 static inline void port_count_add(struct port_count *sum, const struct port_count *part)
 {
     counts_add(sum, part, offsetof(struct port_count, misdelivered_flows));
-    misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
+        if (part->misdelivered_flows.flows[i].frames > 0)
+            misdelivered_add(&sum->misdelivered_flows, &part->misdelivered_flows.flows[i]);
+    sum->misdelivered_flows.others += part->misdelivered_flows.others;
 }
 
 /** @brief Counters of a port's driver, of which only differences have a meaning. -1: unknown. */

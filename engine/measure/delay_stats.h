@@ -112,18 +112,6 @@ static inline void delay_stats_restart(struct delay_stats *stats, struct delay_s
 }
 
 /**
- * @brief Return the absolute difference of two delays.
- *
- * @param a_ns Delay, ns.
- * @param b_ns Delay, ns.
- * @return Difference, ns.
- */
-static inline uint64_t delay_stats_difference(uint64_t a_ns, uint64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns;
-}
-
-/**
  * @brief Add successive delivered frames of one delay, which directly follow the last frame.
  *
  * @param stats Delays of a stream.
@@ -140,8 +128,9 @@ static inline void delay_stats_follow(struct delay_stats *stats, struct delay_st
     }
     delay_stats_end_run(stats, all);
     if (stats->last_ns != DELAY_NONE)
-        delay_stats_count(&stats->bounds[DELAY_IPDV], all[stats->flow].counts[DELAY_IPDV],
-                          delay_stats_difference(delay_ns, stats->last_ns), 1);
+        delay_stats_count(
+            &stats->bounds[DELAY_IPDV], all[stats->flow].counts[DELAY_IPDV],
+            delay_ns > stats->last_ns ? delay_ns - stats->last_ns : stats->last_ns - delay_ns, 1);
     stats->last_ns = delay_ns;
     stats->run = count;
 }

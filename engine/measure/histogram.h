@@ -65,8 +65,7 @@ static inline uint32_t histogram_index(uint64_t value_ns)
  * @param value_ns Time, ns.
  * @param times How many.
  */
-static inline void histogram_add_times(struct histogram *histogram, uint64_t value_ns,
-                                       uint64_t times)
+static inline void histogram_add(struct histogram *histogram, uint64_t value_ns, uint64_t times)
 {
     if (histogram->count == 0 || value_ns < histogram->min_ns)
         histogram->min_ns = value_ns;
@@ -76,17 +75,6 @@ static inline void histogram_add_times(struct histogram *histogram, uint64_t val
     histogram->sum_ns += value_ns * times;
     histogram->beyond += (value_ns >> HISTOGRAM_POWERS) ? times : 0;
     histogram->buckets[histogram_index(value_ns)] += times;
-}
-
-/**
- * @brief Add one time to a histogram.
- *
- * @param histogram Histogram.
- * @param value_ns Time, ns.
- */
-static inline void histogram_add(struct histogram *histogram, uint64_t value_ns)
-{
-    histogram_add_times(histogram, value_ns, 1);
 }
 
 /**

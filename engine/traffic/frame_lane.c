@@ -63,6 +63,7 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
     const struct phase *phase = base->request.phase;
     int64_t from_ns = phase_measures_from(phase), to_ns = phase_measures_to(phase);
     bool timing = now_ns >= from_ns && now_ns < to_ns;
+    const char *name;
     bool ends_burst = sender->burst > 0 && sender->left > 0 && base->stop_ns == phase->stop_ns;
 
     if (lane->state == FRAME_WAITS && base->stop_ns <= lane->start_ns)
@@ -73,14 +74,14 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
         lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
         base->started_ns = lane->prober.plays ? 0 : now_ns;
         lane->send = lane->prober.plays  ? frame_play
-                     : sender->count > 0 ? lane->conf.ops->choose_send(lane)
+                     : sender->count > 0 ? lane->conf.ops->choose_send(lane, &name)
                                          : send_nothing;
     }
     /* The load falls (RFC 2544, 26.5). What was due before goes first, at the old rate. */
     if (lane->state == FRAME_SENDS && now_ns >= lane->falls_ns) {
         for (unsigned i = 0; i < FALL_BURSTS && sender->pace.next_ns < lane->falls_ns; i++)
             (void)lane->send(lane, lane->falls_ns - 1);
-        pace_slow(&sender->pace, lane->conf.falls_to / 100, lane->falls_ns, sender->cost);
+        pace_slow(&sender->pace, lane->options.falls_to / 100, lane->falls_ns, sender->cost);
         lane->falls_ns = CLOCK_NEVER;
     }
     if (lane->state == FRAME_SENDS && now_ns >= base->stop_ns && !ends_burst) {
@@ -340,7 +341,7 @@ void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
         reading->metrics[reading->metric_count++] = (struct flow_metric){
             "late_frames", (double)(bursts ? lane->sender.late_frames : lane->sender.pace.clumped)};
     if (flow->src != base->request.rank && flow->dst == base->request.rank &&
-        lane->conf.falls_to > 0) {
+        lane->options.falls_to > 0) {
         reading->metrics[reading->metric_count++] =
             (struct flow_metric){"numbers", (double)flow->side.numbers};
         reading->metrics[reading->metric_count++] =

@@ -110,16 +110,6 @@ struct received {
     uint32_t length; /**< in memory */
 };
 
-/**
- * @brief Add a flow's maximum rate to the limit of sequence jumps.
- *
- * @param limit Limit.
- * @param flow Flow.
- * @param load Load.
- */
-void sequence_limit_add(struct sequence_limit *limit, const struct lane_flow *flow,
-                        const struct load *load, uint64_t line_bps, uint32_t least_bytes);
-
 /** @brief Classify a frame that is not the next in sequence; return whether it is delivered. */
 bool frame_judge_out_of_order(const struct receiver *receiver, const struct received *frame,
                               int64_t now_ns);
@@ -241,6 +231,7 @@ struct frame_seen {
     const struct signature *signature;
     const void *buffer; /**< of the transport */
     uint32_t length;    /**< in memory */
+    uint16_t source;    /**< UDP source port's number */
     uint32_t damaged;   /**< number + 1 of its flow where its signature is damaged; 0: unknown */
     bool ours;          /**< addressed to this port */
 };
@@ -261,18 +252,15 @@ struct frame_ops {
     /** Write the first bytes of a flow's frames of one size. */
     void (*write_template)(const struct frame_lane *lane, uint32_t place, uint16_t source,
                            const struct frame_size *size, struct frame_template *template);
-    /** Choose the variants for the lane's present task. */
-    frame_send (*choose_send)(const struct frame_lane *lane);
+    /** Choose the variants for the lane's present task; `name` is for the records. */
+    frame_send (*choose_send)(const struct frame_lane *lane, const char **name);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
-    const char *(*send_name)(const struct frame_lane *lane); /**< name for the records */
     /** Begin the phase, on the worker's thread; NULL: nothing to do. */
     void (*begin)(struct frame_lane *lane, int64_t now_ns);
     /** Send one frame beside the load; false: the device had no room. */
     bool (*send_single)(struct frame_lane *lane, const struct frame_single *single);
     /** Return whether a frame of any length is unchanged. */
     bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
-    /** Return the number of a frame's UDP source port; NULL: 0. */
-    uint16_t (*source_of)(const struct frame_lane *lane, const struct frame_seen *seen);
     /** Return the local arrival time of a frame; NULL: now. */
     int64_t (*arrived)(const struct frame_lane *lane, const struct frame_seen *seen);
     /** Handle a wake-up by the worker's descriptor; NULL: nothing to do. */
@@ -295,6 +283,11 @@ struct frame_options {
      * load gives from start to stop.
      */
     uint32_t window_frames;
+    /** @brief UDP source ports per flow, each a stream with its own sequence; 0: 1. */
+    uint16_t udp_sources;
+    /** @brief A stream's load after falls_after_ns, in percent of the load before; 0: constant. */
+    double falls_to;
+    double falls_after_ns; /**< time after the phase's start (RFC 2544, 26.5) */
     /**
      * @brief Random delay of each departure, from 0 to this multiple of the time between frames.
      */
@@ -324,18 +317,11 @@ struct frame_conf {
     uint32_t least;         /**< bytes of the shortest frame */
     uint32_t most;          /**< bytes of the longest frame */
     uint32_t receive_burst; /**< maximum frames received by one call; 0: as sent */
-    /**
-     * @brief UDP source ports per flow, from the transport's options, as are falls_to and
-     * falls_after_ns.
-     */
-    uint32_t sources;
-    double falls_to;       /**< percent of the load after falls_after_ns */
-    double falls_after_ns; /**< time after the start; 0: the load is constant */
-    uint32_t every_max;    /**< maximum flows of which every frame's time is measured */
-    uint16_t queues;       /**< of the port */
-    bool to_all;           /**< frames go to all ports: one flow is sent, all are counted */
-    bool trains;           /**< frames of one flow may be adjacent */
-    bool flushes;          /**< the last burst may wait in the kernel */
+    uint32_t every_max;     /**< maximum flows of which every frame's time is measured */
+    uint16_t queues;        /**< of the port */
+    bool to_all;            /**< frames go to all ports: one flow is sent, all are counted */
+    bool trains;            /**< frames of one flow may be adjacent */
+    bool flushes;           /**< the last burst may wait in the kernel */
 };
 
 struct frame_lane {
@@ -383,8 +369,6 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
 void frame_lane_free(struct frame_lane *lane);
 /** @brief Write the streams' templates, after partners are resolved. */
 void frame_lane_build(struct frame_lane *lane);
-/** @brief Drop and count the frames that still wait to be forwarded; `release` frees one. */
-void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame));
 /** @brief Begin the phase: the first call of poll does this. */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns);
 

@@ -13,8 +13,10 @@
 #include <string.h>
 
 #define CACHE_LINE 64u
-#define RECEIVE_BURST 64u     /* at least: vector drivers return nothing for less than 4 or 32 */
-#define TIMED_FLOWS_MAX 4096u /* 36 KB each; with more delays are not measured */
+#define RECEIVE_BURST 64u /* at least: vector drivers return nothing for less than 4 or 32 */
+#define SLACK 1.05 /* a gap that was refused in error is believed after 20 times its length */
+#define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */
+#define TIMED_FLOWS_MAX 4096u  /* 36 KB each; with more delays are not measured */
 
 /* --- turns -----------------------------------------------------------------------------------*/
 
@@ -316,9 +318,9 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct frame_conf *conf = &lane->conf;
-    const struct load unlimited = {.unlimited = true}; /* ping-pong has none */
-    const struct load *load = lane->prober.plays ? &unlimited : &request->phase->load;
+    const struct load *load = &request->phase->load;
     struct receiver *receiver = &lane->receiver;
+    double part = load->part > 0 ? load->part : 1;
     uint32_t least = FILL_BYTES;
 
     for (uint32_t i = 0; i < lane->size_count; i++)
@@ -330,6 +332,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
                               (double)request->phase->burst.frames;
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         const struct lane_flow *flow = &request->flows[i];
+        double bits = 8.0 * (least + FRAME_OVERHEAD_L1), rate, frames_per_ns;
         uint64_t line_bps;
         int rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
                                     &line_bps, err);
@@ -338,7 +341,13 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
             return rc;
         if (i < request->send_count)
             continue;
-        sequence_limit_add(&receiver->limit, flow, load, line_bps, least);
+        rate = line_bps > 0 ? (double)line_bps : load->rate_bps / part;
+        frames_per_ns = (rate > 0 ? rate / bits : load->rate_fps / part) * SLACK / 1e9;
+        /* A forwarder sends what has waited as fast as its driver takes it. */
+        if (flow->role == PATTERN_FORWARD || load->unlimited || lane->prober.plays)
+            frames_per_ns = FRAMES_PER_NS_MAX;
+        if (frames_per_ns > receiver->limit.frames_per_ns)
+            receiver->limit.frames_per_ns = frames_per_ns;
         receiver->flow_of[flow->src] = (uint16_t)(i - request->send_count + 1);
     }
     return 0;
@@ -351,11 +360,11 @@ static void describe(struct frame_lane *lane)
     const char *times = receiver->delay_stats == NULL ? ""
                         : receiver->sampled           ? ", time of 2 in 128 frames"
                                                       : ", time of every frame";
-    const char *sends = lane->forwarder.queue != NULL ? "received ones"
-                        : lane->sender.count > 0      ? lane->conf.ops->send_name(lane)
-                                                      : "none";
+    const char *sends = "none";
     char probes[64] = "";
 
+    if (lane->sender.count > 0)
+        (void)lane->conf.ops->choose_send(lane, &sends);
     if (lane->prober.count > 0)
         snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
                  lane->conf.clock != NULL ? lane->conf.clock : "");
@@ -394,13 +403,14 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
     lane->random = phase->seed ^ (uint64_t)request->rank << 32 ^ phase->number ^
                    (uint64_t)request->queue << 48;
-    lane->tags[0] = htobe16(probe_tag(phase->tag));
-    lane->tags[1] = htobe16(probe_answer_tag(phase->tag));
+    lane->tags[0] = htobe16(phase->tag ^ SIGNATURE_PROBE);
+    lane->tags[1] = htobe16(phase->tag ^ SIGNATURE_ANSWER);
     if (rc == 0)
         rc = prober_make(&lane->prober, &lane->lane, probe_fps,
                          first != NULL ? &first->prober : NULL);
     lane->displaces = prober_displaces(request, line_bytes, probe_fps);
-    lane->receiver.sources = lane->prober.plays ? 1 : conf->sources;
+    lane->receiver.sources =
+        lane->prober.plays || lane->options.udp_sources == 0 ? 1 : lane->options.udp_sources;
     if (rc == 0)
         rc = make_sizes(lane, err);
     if (rc == 0)
@@ -413,16 +423,6 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     lane->receive = conf->ops->choose_receive(lane);
     describe(lane);
     return 0;
-}
-
-void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame))
-{
-    struct forwarder *forwarder = &lane->forwarder;
-
-    for (; forwarder->head != forwarder->tail; forwarder->head++) {
-        release(forwarder->queue[forwarder->head % FRAME_FORWARD_QUEUE].frame);
-        ++*forwarder->dropped;
-    }
 }
 
 void frame_lane_build(struct frame_lane *lane)
@@ -469,8 +469,8 @@ void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
     if (lane->conf.ops->begin != NULL)
         lane->conf.ops->begin(lane, now_ns);
     base->rx_done = lane->receiver.left == 0;
-    if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
-        lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
+    if (lane->options.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
+        lane->falls_ns = phase->start_ns + (int64_t)lane->options.falls_after_ns;
     prober_begin(&lane->prober, prng_next(&lane->random));
     if (request->share_to > 0)
         rate *= request->share_to - request->share_from;

@@ -24,7 +24,7 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
     struct frame_single single = {.place = prober->at,
-                                  .tag = probe_tag(lane->lane.request.phase->tag)};
+                                  .tag = lane->lane.request.phase->tag ^ SIGNATURE_PROBE};
     uint32_t flow;
 
     if (!prober_due(prober, lane->state == FRAME_SENDS, now_ns))
@@ -114,11 +114,10 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 /* Sends a frame of one of the lane's flows back. */
 static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen)
 {
-    const struct frame_ops *ops = lane->conf.ops;
     const struct frame_single single = {
         .place = lane->lane.request.send_count + flow,
-        .tag = probe_answer_tag(lane->lane.request.phase->tag),
-        .source = ops->source_of != NULL ? ops->source_of(lane, seen) : 0,
+        .tag = lane->lane.request.phase->tag ^ SIGNATURE_ANSWER,
+        .source = seen->source,
         .frame_bytes = seen->length + lane->conf.outside,
         .sequence = be32toh(seen->signature->sequence),
         .stamp_ns = (int64_t)signature_ns(seen->signature),

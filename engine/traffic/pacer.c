@@ -89,9 +89,11 @@ void pace_late(struct pace *pace, int64_t now_ns, uint32_t cost)
     pace_spend(pace, (due - pace->catch_up) * cost);
 }
 
-int64_t pace_gathered(const struct pace *pace, uint32_t cost)
+int64_t pace_wake(const struct pace *pace, uint32_t cost)
 {
-    return pace->next_ns + (int64_t)gather_ns(pace, cost);
+    bool at_once = pace->ns_per_cost == 0 || pace->dither_ns > 0;
+
+    return pace->next_ns + (at_once ? 0 : (int64_t)gather_ns(pace, cost));
 }
 
 double pace_intended(const struct pace *pace, int64_t time_ns)

@@ -173,15 +173,6 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 }
 
 /**
- * @brief Return pace_wake()'s time for a limited pace without dither.
- *
- * @param pace Pace.
- * @param cost Cost of one frame.
- * @return Time, ns.
- */
-int64_t pace_gathered(const struct pace *pace, uint32_t cost);
-
-/**
  * @brief Return when a sender that may sleep should wake: when three quarters of catch_up frames
  * are due, or PACE_GATHER_NS after the first of them, never before the first; with a dither, at the
  * next frame.
@@ -190,11 +181,7 @@ int64_t pace_gathered(const struct pace *pace, uint32_t cost);
  * @param cost Cost of one frame.
  * @return Time, ns.
  */
-static inline int64_t pace_wake(const struct pace *pace, uint32_t cost)
-{
-    return pace->ns_per_cost == 0 || pace->dither_ns > 0 ? pace->next_ns
-                                                         : pace_gathered(pace, cost);
-}
+int64_t pace_wake(const struct pace *pace, uint32_t cost);
 
 /**
  * @brief Return the intended cost from the origin until a time.

@@ -224,7 +224,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
         return expected == PROBER_ENDED;
     prober->in_flight--;
     if (came_ns != 0 && is_measured(phase_of(prober), stamp_ns))
-        histogram_add(&prober->flows[flow].times, took);
+        histogram_add(&prober->flows[flow].times, took, 1);
     if (prober->plays)
         end_turn(prober, &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow], took,
                  came_ns);

@@ -196,7 +196,7 @@ static void begin_barrier(struct schedule_executor *executor)
         execution->batches++;
         execution->repetitions += options->batch;
         execution->sum_ns += executor->spent_ns;
-        histogram_add(&execution->times, executor->spent_ns / options->batch);
+        histogram_add(&execution->times, executor->spent_ns / options->batch, 1);
     }
     executor->in_barrier = true;
     executor->bits = 0;

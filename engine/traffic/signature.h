@@ -65,24 +65,14 @@ static inline __attribute__((always_inline)) uint64_t checksum_add(uint64_t sum,
 {
     const uint8_t *at = data;
     uint32_t four;
-    uint16_t two;
 
     for (; size >= 4; size -= 4, at += 4) {
         memcpy(&four, at, 4);
         sum += four;
     }
-    if (size >= 2) {
-        memcpy(&two, at, 2);
-        sum += two;
-        size -= 2;
-        at += 2;
-    }
-    if (size > 0) {
-        two = 0;
-        memcpy(&two, at, 1);
-        sum += two;
-    }
-    return sum;
+    four = 0;
+    memcpy(&four, at, size);
+    return sum + four;
 }
 
 /* --- the signature --- */
@@ -100,27 +90,10 @@ struct signature {
 
 #define SIGNATURE_BYTES 18
 
-/**
- * @brief Return the tag of a phase's probes.
- *
- * @param tag Tag of the phase's frames.
- * @return Tag.
- */
-static inline uint16_t probe_tag(uint16_t tag)
-{
-    return tag ^ 0x5a3c;
-}
-
-/**
- * @brief Return the tag of answers to a phase's probes.
- *
- * @param tag Tag of the phase's frames.
- * @return Tag.
- */
-static inline uint16_t probe_answer_tag(uint16_t tag)
-{
-    return tag ^ 0xa5c3;
-}
+/** @brief What the tags of a phase's probes, and of what answers probes and messages, differ by
+ * from its frames'. */
+#define SIGNATURE_PROBE 0x5a3c
+#define SIGNATURE_ANSWER 0xa5c3
 
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 

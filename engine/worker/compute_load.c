@@ -50,7 +50,7 @@ static void *work(void *context)
             part = &thread->beside;
         if (part != NULL) {
             part->operations += (uint64_t)STEPS * POINTS * OPERATIONS_A_STEP;
-            histogram_add(&part->pieces, (uint64_t)(ended_ns - begun_ns));
+            histogram_add(&part->pieces, (uint64_t)(ended_ns - begun_ns), 1);
         }
         if (conf->share < 1)
             clock_sleep_until(ended_ns + (int64_t)((double)(ended_ns - begun_ns) *

@@ -174,10 +174,10 @@ static void bed_open(struct bed *bed)
     };
     struct err err = {""};
 
-    bed->options = (struct dpdk_options){.header = HEADER_IPV4_UDP,
-                                         .ttl = 64,
-                                         .udp_sources = 1,
-                                         .frame = {.burst = BED_BURST, .catch_up = BED_BURST}};
+    bed->options = (struct dpdk_options){
+        .header = HEADER_IPV4_UDP,
+        .ttl = 64,
+        .frame = {.burst = BED_BURST, .catch_up = BED_BURST, .udp_sources = 1}};
     bed->phase = (struct phase){.tag = BED_TAG,
                                 .traffic = TRAFFIC_STREAM,
                                 .sizes = {BED_SIZE},

@@ -113,8 +113,7 @@ static int fresh(void **state)
         open_rings();
     bed.options = (struct dpdk_options){.header = HEADER_L2,
                                         .ttl = 64,
-                                        .udp_sources = 1,
-                                        .frame = {.burst = 32, .catch_up = 8},
+                                        .frame = {.burst = 32, .catch_up = 8, .udp_sources = 1},
                                         .addresses = 1,
                                         .learning_rate = 10000};
     memset(bed.counts, 0, sizeof bed.counts);
@@ -527,8 +526,8 @@ TEST_BETWEEN(a_load_falls_and_its_last_loss_is_told, fresh, end)
 
     for (size_t i = 0; i < 2; i++) {
         again(state);
-        bed.options.falls_to = 25;
-        bed.options.falls_after_ns = FALL_NS;
+        bed.options.frame.falls_to = 25;
+        bed.options.frame.falls_after_ns = FALL_NS;
         bed.arrives = is_not_lost;
         lost_from_ns = cases[i].from_ns;
         lost_until_ns = cases[i].until_ns;
@@ -897,7 +896,7 @@ TEST_BETWEEN(each_frame_is_counted_as_what_it_is, fresh, end)
         for (size_t k = 0; k < HARM_COUNT; k++)
             expected[harms[k].counts_as]++;
         bed.options.header = (enum header_kind)(i < 3 ? i : i - 2);
-        bed.options.udp_sources = i < 3 ? 1 : 2;
+        bed.options.frame.udp_sources = i < 3 ? 1 : 2;
         bed.arrives = arrives_with_harmed;
         set_phase(TRAFFIC_STREAM, 256, 1000, START_NS + 10 * MS);
         begin(1, false);

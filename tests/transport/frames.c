@@ -123,7 +123,7 @@ static void send_frame(const struct injected *row, const struct blob ends[2],
                        const struct sockaddr_storage *to)
 {
     const uint16_t phase = run.phase.tag;
-    const uint16_t tags[] = {phase, (uint16_t)(phase + 1), probe_answer_tag(phase)};
+    const uint16_t tags[] = {phase, (uint16_t)(phase + 1), phase ^ SIGNATURE_ANSWER};
     const uint8_t vlan[] = {0x81, 0x00, 0x00, 0x05}, type[] = {0x88, 0xb5};
     struct signature signature = {.tag = htobe16(tags[row->tag]),
                                   .dst = htobe16(row->other_rank ? 2 : 1)};

@@ -65,9 +65,9 @@ void __wrap_compute_sum(const struct compute *compute, struct compute_part *alon
     (void)compute;
     alone->operations = 123456789012;
     for (uint64_t i = 1; i <= 1000; i++)
-        histogram_add(&alone->pieces, 100000 + i);
+        histogram_add(&alone->pieces, 100000 + i, 1);
     beside->operations = 7;
-    histogram_add(&beside->pieces, 3);
+    histogram_add(&beside->pieces, 3, 1);
 }
 
 /* One network of three ranks. This node's port is rank 1: it sends one flow and receives two, the
@@ -99,10 +99,10 @@ static void read_flow(struct lane *of, const struct lane_flow *flow, struct flow
 {
     (void)of;
     for (uint64_t i = 0; has_times && i < 100; i++)
-        histogram_add_times(&reading->latency[LATENCY_ONE_WAY].histogram, 100 + 977 * i, i + 1);
+        histogram_add(&reading->latency[LATENCY_ONE_WAY].histogram, 100 + 977 * i, i + 1);
     if (has_times) {
         reading->latency[LATENCY_PINGPONG].sent = 5;
-        histogram_add_times(&reading->latency[LATENCY_PINGPONG].histogram, UINT64_C(1) << 41, 3);
+        histogram_add(&reading->latency[LATENCY_PINGPONG].histogram, UINT64_C(1) << 41, 3);
     }
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
         reading->measured[kind] = has_times && kind != LATENCY_ROUND_TRIP;
@@ -228,7 +228,7 @@ static void report_ended(void)
     executor.execution =
         (struct execution){.repetitions = 8, .batches = 2, .sum_ns = 123456, .verified = 4};
     for (uint64_t i = 1; i < 120; i++)
-        histogram_add_times(&executor.execution.times, 1000 + 997 * i, i);
+        histogram_add(&executor.execution.times, 1000 + 997 * i, i);
     report_end(&run);
     executor.execution = (struct execution){0}; /* nothing was measured */
     run.template.schedule.compute = false;

@@ -58,7 +58,7 @@ TEST(quantiles_are_within_the_error)
         for (size_t i = 0; i < VALUES; i++) {
             values[i] = (uint64_t)exp(spread * (double)random() / RAND_MAX);
             all_ns += values[i];
-            histogram_add(i % 3 == 0 ? &other : &histogram, values[i]);
+            histogram_add(i % 3 == 0 ? &other : &histogram, values[i], 1);
         }
         histogram_merge(&histogram, &other);
         qsort(values, VALUES, sizeof *values, compare);
@@ -96,10 +96,10 @@ TEST(ends_of_the_scale)
     free(text);
     assert_int_equal(histogram_quantile(&empty, 0.5), 0);
     memset(&histogram, 0, sizeof histogram);
-    histogram_add(&histogram, 0);
-    histogram_add(&histogram, (UINT64_C(1) << HISTOGRAM_POWERS) - 1);
+    histogram_add(&histogram, 0, 1);
+    histogram_add(&histogram, (UINT64_C(1) << HISTOGRAM_POWERS) - 1, 1);
     assert_int_equal(histogram.beyond, 0);
-    histogram_add_times(&histogram, UINT64_C(1) << HISTOGRAM_POWERS, 3);
+    histogram_add(&histogram, UINT64_C(1) << HISTOGRAM_POWERS, 3);
     histogram_merge(&histogram, &empty);
     assert_int_equal(histogram.beyond, 3);
     assert_int_equal(histogram.buckets[HISTOGRAM_BUCKETS - 1], 4);
@@ -171,9 +171,9 @@ TEST_BETWEEN(runs_are_single_frames, fresh, NULL)
             last = DELAY_NONE;
         }
         delay_stats_add(&streams[0], &buckets, delay, ahead);
-        histogram_add(&one_way, delay);
+        histogram_add(&one_way, delay, 1);
         if (ahead == 0 && last != DELAY_NONE)
-            histogram_add(&ipdv, delay > last ? delay - last : last - delay);
+            histogram_add(&ipdv, delay > last ? delay - last : last - delay, 1);
         last = ahead < 0 ? last : delay;
     }
     assert_memory_equal(summed(DELAY_ONE_WAY), &one_way, sizeof sum);
@@ -193,22 +193,24 @@ TEST_BETWEEN(runs_are_single_frames, fresh, NULL)
  * together, and none is lost from the sum. */
 TEST(strays_are_told_apart)
 {
-    static struct misdelivered_flows all, part;
+    static struct port_count counts[2];
+    struct misdelivered_flows *all = &counts[0].misdelivered_flows;
+    struct misdelivered_flows *part = &counts[1].misdelivered_flows;
     uint64_t known = 0;
 
     for (uint32_t rank = 0; rank < 2 * MISDELIVERED_SLOTS; rank++)
-        misdelivered_add(rank % 2 == 0 ? &all : &part,
+        misdelivered_add(rank % 2 == 0 ? all : part,
                          &(struct misdelivered_flow){rank + 1, (uint16_t)rank, 9});
-    misdelivered_add(&all, &(struct misdelivered_flow){5, 0, 9});
-    assert_int_equal(all.others + part.others, 0);
-    misdelivered_merge(&all, &part);
+    misdelivered_add(all, &(struct misdelivered_flow){5, 0, 9});
+    assert_int_equal(all->others + part->others, 0);
+    port_count_add(&counts[0], &counts[1]);
     for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
-        const struct misdelivered_flow *flow = &all.flows[i];
+        const struct misdelivered_flow *flow = &all->flows[i];
 
         assert_int_equal(flow->frames, flow->src + 1u + (flow->src == 0 ? 5 : 0));
         known += flow->frames;
     }
-    assert_int_equal(known + all.others, MISDELIVERED_SLOTS * (2 * MISDELIVERED_SLOTS + 1) + 5);
+    assert_int_equal(known + all->others, MISDELIVERED_SLOTS * (2 * MISDELIVERED_SLOTS + 1) + 5);
 }
 
 TEST(counts_of_queues_add_up)

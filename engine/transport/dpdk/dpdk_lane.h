@@ -59,12 +59,10 @@ static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint3
 
 /* --- hot.c: hooks on and beside the hot path; independent of lane.c --------------------------- */
 
-frame_send dpdk_choose_send(const struct frame_lane *lane);
+frame_send dpdk_choose_send(const struct frame_lane *lane, const char **name);
 frame_receive dpdk_choose_receive(const struct frame_lane *lane);
-const char *dpdk_send_name(const struct frame_lane *lane);
 bool dpdk_send_single(struct frame_lane *lane, const struct frame_single *single);
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
-uint16_t dpdk_source_of(const struct frame_lane *lane, const struct frame_seen *seen);
 int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
 /**
  * @brief Find the two ends of a flow's frames: this rank, and the partner, or the gateway where the
@@ -76,8 +74,6 @@ void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end en
  * built.
  */
 void dpdk_prefill(struct dpdk_lane *lane);
-/** @brief Free a forwarded frame. */
-void dpdk_release(void *frame);
 
 #define ADDRESSES_MAX (1 << 20)   /**< limit of addresses */
 #define ADDRESSES_RANKS_MAX 4096u /**< limit of ranks with addresses */

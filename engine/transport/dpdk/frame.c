@@ -27,7 +27,8 @@ static const struct option option_list[] = {
     {MEMBER(OPTION_NUMBER, "pcp", pcp), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "ttl", ttl), .max = UINT8_MAX, .initial = 64},
-    {MEMBER(OPTION_NUMBER, "udp_sources", udp_sources), .min = 1, .max = UINT16_MAX, .initial = 1},
+    {MEMBER(OPTION_NUMBER, "udp_sources", frame.udp_sources), .min = 1, .max = UINT16_MAX,
+     .initial = 1},
     FRAME_OPTIONS(dpdk_options, frame.),
     {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},
     {MEMBER(OPTION_NUMBER, "addresses", addresses), .min = 1, .max = 1 << 20, .initial = 1},
@@ -35,8 +36,8 @@ static const struct option option_list[] = {
     {MEMBER(OPTION_NUMBER, "address_first", address_first), .max = (1 << 20) - 1},
     {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
     {MEMBER(OPTION_BOOL, "undersize", undersize)},
-    {MEMBER(OPTION_REAL, "falls_to", falls_to)},
-    {MEMBER(OPTION_REAL, "falls_after_ns", falls_after_ns)},
+    {MEMBER(OPTION_REAL, "falls_to", frame.falls_to)},
+    {MEMBER(OPTION_REAL, "falls_after_ns", frame.falls_after_ns)},
     {.key = NULL},
 };
 

@@ -34,16 +34,12 @@ struct dpdk_options {
     uint8_t pcp;
     uint8_t dscp;
     uint8_t ttl;
-    uint16_t udp_sources; /**< UDP source ports per flow, each a stream with its own sequence */
     enum frame_destination destination;
     uint32_t addresses;     /**< per port: a flow's frames go to them in rotation */
     uint8_t address_block;  /**< number of the block: different blocks have no common address */
     uint32_t address_first; /**< number of the first address within the block */
     double learning_rate;   /**< learning frames per second, for each receiving port */
     bool undersize;         /**< frames may be below 64 bytes (RFC 2889, 5.9) */
-    /** @brief A stream's load after falls_after_ns, in percent of the load before; 0: constant. */
-    double falls_to;
-    double falls_after_ns; /**< time after the phase's start (RFC 2544, 26.5) */
 };
 
 extern const struct option_table dpdk_option_table;

@@ -180,11 +180,6 @@ static inline void rx_release(void *frame)
     rte_pktmbuf_free(frame);
 }
 
-void dpdk_release(void *frame)
-{
-    rte_pktmbuf_free(frame);
-}
-
 static __rte_always_inline bool is_sound(const struct frame_check *check,
                                          const struct frame_expect *expect, const uint8_t *frame,
                                          enum header_kind kind)
@@ -290,13 +285,6 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
                     lane->shape.kind);
 }
 
-uint16_t dpdk_source_of(const struct frame_lane *base, const struct frame_seen *seen)
-{
-    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-
-    return (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
-}
-
 int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
 {
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
@@ -317,6 +305,7 @@ static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_s
     if (seen->length < base->conf.offset + SIGNATURE_BYTES)
         return false;
     seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
+    seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
     if (signature_sound(seen->signature))
         return true;
     for (uint32_t i = 0; seen->damaged == 0 && i < request->receive_count; i++)
@@ -349,34 +338,24 @@ SENDS(send_one, HOT_ONE)
 SENDS(send_many, HOT_MANY)
 SENDS(send_mixed, HOT_MIXED)
 
-static const struct {
-    const char *name;
-    frame_send send;
-} sends[] = {
-    [HOT_ONE] = {"one", send_one},
-    [HOT_MANY] = {"many", send_many},
-    [HOT_MIXED] = {"mixed", send_mixed},
-};
-
-static enum hot_send choose(const struct frame_lane *lane)
+frame_send dpdk_choose_send(const struct frame_lane *lane, const char **name)
 {
+    if (lane->forwarder.queue != NULL) {
+        *name = "received ones";
+        return hot_forward;
+    }
     if (lane->size_count > 1 || sender_has_turns(&lane->sender) ||
-        dpdk_options(lane->lane.request.phase)->addresses > 1)
-        return HOT_MIXED;
+        dpdk_options(lane->lane.request.phase)->addresses > 1) {
+        *name = "mixed";
+        return send_mixed;
+    }
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
-    if (lane->sender.count == 1 && !((const struct dpdk_lane *)lane)->port->by_reference)
-        return HOT_ONE;
-    return HOT_MANY;
-}
-
-frame_send dpdk_choose_send(const struct frame_lane *lane)
-{
-    return lane->forwarder.queue != NULL ? hot_forward : sends[choose(lane)].send;
-}
-
-const char *dpdk_send_name(const struct frame_lane *lane)
-{
-    return sends[choose(lane)].name;
+    if (lane->sender.count == 1 && !((const struct dpdk_lane *)lane)->port->by_reference) {
+        *name = "one";
+        return send_one;
+    }
+    *name = "many";
+    return send_many;
 }
 
 #define RECEIVES(name, kind, bits)                                                                 \

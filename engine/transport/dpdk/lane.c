@@ -198,7 +198,7 @@ static int check_options(const struct lane_request *request, struct err *err)
     const struct transport_port *port = request->port;
     const char *what = NULL;
 
-    if (options->udp_sources > (options->header == HEADER_L2 ? 1 : FRAME_UDP_SOURCES_MAX))
+    if (options->frame.udp_sources > (options->header == HEADER_L2 ? 1 : FRAME_UDP_SOURCES_MAX))
         what = "a flow has 1 to 16384 UDP source ports, and l2 has none";
     else if (options->vlan && options->vlan_id > 4094)
         what = "VLAN ids end at 4094";
@@ -294,11 +294,9 @@ static const struct frame_ops ops = {
     .write_template = write_template,
     .choose_send = dpdk_choose_send,
     .choose_receive = dpdk_choose_receive,
-    .send_name = dpdk_send_name,
     .begin = begin,
     .send_single = dpdk_send_single,
     .is_sound = dpdk_is_sound,
-    .source_of = dpdk_source_of,
     .arrived = dpdk_arrived,
     .woken = woken,
     .housekeep = announce_again,
@@ -322,9 +320,6 @@ static struct frame_conf frame_conf(const struct lane_request *request,
         .outside = FRAME_FCS,
         .least = frame_least(shape),
         .most = RTE_MIN(most, FRAME_SIZE_MAX),
-        .sources = options->udp_sources,
-        .falls_to = options->falls_to,
-        .falls_after_ns = options->falls_after_ns,
         .every_max = EVERY_MAX,
         .queues = port->queue_count,
         .to_all = options->destination != DESTINATION_PORT,
@@ -504,11 +499,13 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
 static void destroy(struct lane *base)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    struct forwarder *forwarder = &lane->frame.forwarder;
     struct port_queue *queue = lane->queue;
 
     /* Its worker has let go of it; one that visits the queue may still receive for it. */
     pthread_mutex_lock(&lane->port->lock);
-    frame_lane_drop(&lane->frame, dpdk_release);
+    for (; forwarder->head != forwarder->tail; forwarder->head++, ++*forwarder->dropped)
+        rte_pktmbuf_free(forwarder->queue[forwarder->head % FRAME_FORWARD_QUEUE].frame);
     if (queue->lane == lane) {
         queue->lane = NULL;
         queue->count = &queue->idle;

@@ -306,8 +306,15 @@ static int64_t send_due(struct frame_lane *lane, int64_t now_ns)
     return hot_send(lane, now_ns, HOT_MIXED);
 }
 
-static frame_send choose_send(const struct frame_lane *lane)
+static frame_send choose_send(const struct frame_lane *lane, const char **name)
 {
+    *name = "one by one";
+    if (lane->forwarder.queue != NULL)
+        *name = "received ones";
+    else if (((const struct socket_lane *)lane)->segments)
+        *name = "by segments";
+    else if (lane->conf.offset > 0) /* raw frames, not datagrams */
+        *name = "by sendmmsg";
     return lane->forwarder.queue != NULL ? hot_forward : send_due;
 }
 
@@ -352,20 +359,12 @@ static void write_template(const struct frame_lane *lane, uint32_t place, uint16
     write_head(lane, place, lane->receiver.tag, template->bytes);
 }
 
-static const char *send_name(const struct frame_lane *lane)
-{
-    if (((const struct socket_lane *)lane)->segments)
-        return "by segments";
-    return lane->conf.offset > 0 ? "by sendmmsg" : "one by one"; /* raw frames, or datagrams */
-}
-
 static const struct frame_ops socket_ops = {
     .check_size = check_size,
     .resolve = resolve,
     .write_template = write_template,
     .choose_send = choose_send,
     .choose_receive = choose_receive,
-    .send_name = send_name,
     .send_single = send_single,
     .is_sound = is_sound,
 };
@@ -395,7 +394,7 @@ static int socket_make(struct socket_lane **out, size_t bytes, const struct lane
     conf->name = port->ip.conf->name;
     conf->partner_bytes = sizeof(struct socket_partner);
     conf->receive_burst = FRAME_BURST_MAX;
-    conf->sources = conf->queues = 1;
+    conf->queues = 1;
     conf->every_max = UINT32_MAX;
     lane->frame.lane.wake_fd = port->ip.socket;
     lane->frame.forwarder.dropped = &port->forward_dropped;
