@@ -107,22 +107,6 @@ void frame_lane_free(struct frame_lane *lane)
 
 /* --- sizes ------------------------------------------------------------------------------------*/
 
-static int check(const struct lane_request *request, const struct frame_conf *conf, struct err *err)
-{
-    uint32_t forwards = 0;
-
-    for (uint32_t i = 0; i < request->send_count; i++)
-        forwards += request->flows[i].role == PATTERN_FORWARD;
-    if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
-        return err_set(err, -EINVAL, "%s: a forwarding port receives one flow and sends one",
-                       conf->name);
-    if (request->phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
-        return err_set(err, -EINVAL,
-                       "%s: a ping-pong uses one queue, and the port has several: set queues: 1",
-                       conf->name);
-    return 0;
-}
-
 /* The phase's list of sizes, or of its messages', becomes its different sizes and an order. Of
  * messages of random sizes the largest stands for all. */
 static int make_sizes(struct frame_lane *lane, struct err *err)
@@ -163,12 +147,19 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
     return 0;
 }
 
-/* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */
-static uint64_t frames_for(const struct frame_lane *lane, uint64_t bytes)
+/* Returns how many frames so many flows send in this phase; UINT64_MAX: until the stop. Of a
+ * transfer each sends whole frames until it has moved its bytes; of several sizes each of its
+ * streams moves its part of them. */
+static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 {
-    uint64_t round = 0, frames;
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t parts = lane->order_count == 1 ? 1 : lane->receiver.sources;
+    uint64_t bytes = (phase->transfer_bytes + parts - 1) / parts, round = 0, frames;
 
-    assert(lane->order_count > 0);
+    if (phase->traffic == TRAFFIC_PROBE)
+        return phase->probes * flows;
+    if (phase->traffic != TRAFFIC_TRANSFER)
+        return UINT64_MAX;
     for (uint32_t i = 0; i < lane->order_count; i++)
         round += lane->sizes[lane->order[i]].payload_bytes;
     assert(round > 0); /* each frame holds a signature */
@@ -179,22 +170,7 @@ static uint64_t frames_for(const struct frame_lane *lane, uint64_t bytes)
 
         bytes -= payload < bytes ? payload : bytes;
     }
-    return frames;
-}
-
-/* Frames of so many flows in this phase; UINT64_MAX: until the stop. */
-static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint64_t sources = lane->receiver.sources;
-
-    if (phase->traffic == TRAFFIC_PROBE)
-        return phase->probes * flows;
-    if (phase->traffic != TRAFFIC_TRANSFER)
-        return UINT64_MAX;
-    if (lane->order_count == 1)
-        return frames_for(lane, phase->transfer_bytes) * flows;
-    return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
+    return frames * parts * flows;
 }
 
 /* --- flows, streams and their memory -----------------------------------------------------------*/
@@ -389,8 +365,18 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
     double line_bytes = phase_mean_size(phase) + (double)FRAME_OVERHEAD_L1;
     double probe_fps = prober_rate(request, line_bytes);
-    int rc = check(request, conf, err);
+    bool forwards = false;
+    int rc = 0;
 
+    for (uint32_t i = 0; i < request->send_count; i++)
+        forwards |= request->flows[i].role == PATTERN_FORWARD;
+    if (forwards && (request->send_count != 1 || request->receive_count != 1))
+        rc = err_set(err, -EINVAL, "%s: a forwarding port receives one flow and sends one",
+                     conf->name);
+    if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
+        rc = err_set(err, -EINVAL,
+                     "%s: a ping-pong uses one queue, and the port has several: set queues: 1",
+                     conf->name);
     lane->conf = *conf;
     memcpy(&lane->options, phase->options, sizeof lane->options);
     if (!phase->messages)

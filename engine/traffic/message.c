@@ -117,18 +117,6 @@ static void judge_header(struct message_stream *stream)
         stream->side->reordered++;
 }
 
-static void judge_end(struct message_stream *stream)
-{
-    uint32_t messages, bytes;
-
-    stream->ended = true;
-    stream->whole =
-        message_header_read(&stream->header, MESSAGE_END, &stream->script, &messages, &bytes) &&
-        messages == (uint32_t)stream->at.sequence && bytes == (uint32_t)stream->at.before;
-    if (!stream->whole)
-        stream->side->corrupted += MESSAGE_HEADER_BYTES;
-}
-
 /* The next bytes of the present message, which ends with its last one, or of the end mark; returns
  * how many. */
 static size_t feed_message(struct message_stream *stream, const uint8_t *data, size_t bytes)
@@ -142,10 +130,17 @@ static size_t feed_message(struct message_stream *stream, const uint8_t *data, s
     if (at->position < head) {
         memcpy((uint8_t *)&stream->header + at->position, data, take);
         at->position += take;
-        if (at->position == head && !stream->ending)
+        if (at->position == head && !stream->ending) {
             judge_header(stream);
-        else if (at->position == head)
-            judge_end(stream);
+        } else if (at->position == head) {
+            uint32_t messages, length;
+
+            stream->ended = true;
+            stream->whole = message_header_read(&stream->header, MESSAGE_END, &stream->script,
+                                                &messages, &length) &&
+                            messages == (uint32_t)at->sequence && length == (uint32_t)at->before;
+            stream->side->corrupted += stream->whole ? 0 : MESSAGE_HEADER_BYTES;
+        }
     } else {
         account(stream, take,
                 stream->misplaced ? take

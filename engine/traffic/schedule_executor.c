@@ -80,6 +80,12 @@ static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
     return 0;
 }
 
+static void choose_repetition(struct schedule_executor *executor, uint32_t repetition)
+{
+    executor->repetition = repetition;
+    executor->place = executor->memory + repetition % executor->copies * executor->stride;
+}
+
 int executor_make(struct schedule_executor **executor, const struct phase *phase,
                   const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err)
 {
@@ -91,6 +97,7 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
         made->rank = rank;
         for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
             made->x[i] = 0.1 + 0.05 * i;
+        made->refilling = true;
         rc = pattern_schedule(plan, phase->number, rank, &made->schedule);
     }
     if (rc == 0)
@@ -100,6 +107,7 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
         executor_free(made);
         return rc;
     }
+    choose_repetition(made, 0);
     for (size_t i = 0; i < made->schedule.count; i++) {
         const struct schedule_op *op = &made->ops[i];
 
@@ -176,12 +184,6 @@ static void open_step(struct schedule_executor *executor, size_t first, size_t l
     executor->done = 0;
 }
 
-static void choose_repetition(struct schedule_executor *executor, uint32_t repetition)
-{
-    executor->repetition = repetition;
-    executor->place = executor->memory + repetition % executor->copies * executor->stride;
-}
-
 /* Measures the batch that has run, if one has, and begins the barrier, to which this rank brings
  * what it knows of the batch that is next. */
 static void begin_barrier(struct schedule_executor *executor)
@@ -221,10 +223,12 @@ static void begin_barrier(struct schedule_executor *executor)
  * filling. */
 static void verify_and_refill(struct schedule_executor *executor)
 {
+    bool compute = executor->phase->schedule.compute;
     struct schedule_wrong wrong;
     char source[32] = "all ranks";
 
-    if (executor->ran && !schedule_verify(&executor->schedule, executor->place, &wrong)) {
+    if (compute && executor->ran &&
+        !schedule_verify(&executor->schedule, executor->place, &wrong)) {
         if (wrong.source != SCHEDULE_SUM)
             snprintf(source, sizeof source, "rank %u", wrong.source);
         err_set(&executor->error, -EBADMSG,
@@ -233,9 +237,10 @@ static void verify_and_refill(struct schedule_executor *executor)
                 wrong.expected);
         return;
     }
-    executor->execution.verified += executor->ran && executor->counted;
-    schedule_fill(&executor->schedule, executor->place);
-    executor->busy = executor->repetition + 1 < executor->copies;
+    executor->execution.verified += compute && executor->ran && executor->counted;
+    if (compute)
+        schedule_fill(&executor->schedule, executor->place);
+    executor->busy = compute && executor->repetition + 1 < executor->copies;
     if (executor->busy) {
         choose_repetition(executor, executor->repetition + 1);
     } else {
@@ -244,27 +249,11 @@ static void verify_and_refill(struct schedule_executor *executor)
     }
 }
 
-/* All repetitions of a batch are through, or nothing has begun: input is made, or the ranks meet.
- */
-static void end_batch(struct schedule_executor *executor)
-{
-    executor->refilling = executor->phase->schedule.compute;
-    choose_repetition(executor, 0);
-    open_step(executor, executor->end, executor->end);
-    if (!executor->refilling)
-        begin_barrier(executor);
-}
-
 void executor_next(struct schedule_executor *executor)
 {
     size_t limit = executor->in_barrier ? executor->op_count : executor->schedule.count;
 
     executor->busy = false;
-    if (!executor->begun) {
-        executor->begun = true;
-        end_batch(executor);
-        return;
-    }
     if (executor->refilling) {
         verify_and_refill(executor);
         return;
@@ -291,7 +280,8 @@ void executor_next(struct schedule_executor *executor)
         open_step(executor, 0, limit);
     } else {
         executor->spent_ns = (uint64_t)(clock_now() - executor->begun_ns);
-        executor->ran = true;
-        end_batch(executor);
+        executor->ran = executor->refilling = true;
+        choose_repetition(executor, 0);
+        open_step(executor, limit, limit);
     }
 }

@@ -81,7 +81,6 @@ struct schedule_executor {
     uint64_t done;       /**< bytes or floating point operations of it that are done */
     uint32_t repetition; /**< number in the batch */
     uint64_t batch;      /**< number since the begin */
-    bool begun;          /**< executor_next() was called */
     bool counted;        /**< the present batch is measured */
     bool ran;            /**< a repetition ran, and is not verified yet */
     bool refilling;      /**< between batches: verifies and fills memories, `repetition` next */
