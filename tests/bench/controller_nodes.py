@@ -73,7 +73,7 @@ class Member:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """It has ended when it was told to: its input is closed."""
+        """Return 0, the status of a process that has ended."""
         self.returncode = 0
         return 0
 
@@ -95,7 +95,7 @@ class Crowd:
         os.write(self.pipes[at].far_output, text)
 
     def hear(self, word: bytes) -> None:
-        """Until every node has been told the document of this name, to its end."""
+        """Wait until every node has received the document of this name."""
         for pipe in self.pipes:
             text = b""
             while word not in text or not text.endswith(b"\n"):

@@ -105,7 +105,7 @@ def peer(way: Way, seconds: float) -> Figures:
 
 
 def arrival(command: list[str], far: str, seconds: float) -> Figures:
-    """Run a sender to whom nobody listens; count at the far interface."""
+    """Run a sender without a receiver; count at the far interface."""
 
     def arrived() -> int:
         words = inside(far, "cat", "/sys/class/net/eth0/statistics/rx_packets")

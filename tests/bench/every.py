@@ -84,7 +84,7 @@ def run(command: Sequence[str], build: Path) -> tuple[int, list[re.Match[str]]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked for, then print what all came to."""
+    """Run the chosen comparisons, then print all their results."""
     build = Path(arguments[0]).resolve()
     loops, ends = [bare_loop()], []
     for name, command in chosen(build, arguments[1:]).items():

@@ -136,7 +136,7 @@ def iperf3(names: Sequence[str], streams: int, seconds: int, folder: Path) -> Fi
 
 
 def main() -> None:
-    """Compare the rows that are asked for."""
+    """Compare the chosen rows."""
     asked = arguments(__doc__, node=NODE, streams=[1, 8], offloads=["on", "off"]).parse_args()
     need("iperf3", "ethtool", "ip", root=True)
     seconds = max(1, round(asked.seconds))  # 0 is for ever to iperf3

@@ -45,7 +45,7 @@ _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 class Load(NamedTuple):
-    """What ours and perftest are both asked for."""
+    """Settings that our program and perftest share."""
 
     operation: str
     size: int
@@ -142,7 +142,7 @@ def perftest(rig: guests.Rig, load: Load) -> Figures:
 
 
 def main() -> None:
-    """Compare all rows, or those asked for."""
+    """Compare all rows, or the chosen ones."""
     asked = arguments(__doc__, node=NODE, rows=list(ROWS)).parse_args()
     if missing := guests.why_not():
         skip(missing)

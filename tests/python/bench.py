@@ -40,14 +40,14 @@ class FakeLauncher(Launcher):
 
 
 class FarLauncher(FakeLauncher):
-    """Whose connections know of every end but the node's own: as ssh's client with 255."""
+    """A launcher whose connections report how they ended, as ssh's client does with status 255."""
 
     def lost(self, _host: str, status: int | None, _log: Sequence[str]) -> str | None:
         return "was lost there" if status else None
 
 
 class BrokenPlace(FakeLauncher):
-    """Whose switch has ended: that shows after a node has ended for that reason."""
+    """A place whose switch has ended, which is found out after a node has ended for that reason."""
 
     def check(self) -> None:
         if any(popen.returncode is not None for popen in self.started):
@@ -55,7 +55,7 @@ class BrokenPlace(FakeLauncher):
 
 
 class Recorder:
-    """A watcher that keeps what it is told."""
+    """A watcher that keeps all that the controller reports to it."""
 
     def __init__(self) -> None:
         self.stages: list[str] = []

@@ -36,7 +36,7 @@ LOST = {"loss", "capacity", "size", "dead", "intermittent", "burst"}
 def table_route(
     ports: int, src: np.ndarray, dst: np.ndarray, indptr: np.ndarray, members: np.ndarray
 ) -> RouteFunction:
-    """Return a route by a table, whose pair i has members[indptr[i]:indptr[i + 1]]."""
+    """Return a route by a table: pair i passes members[indptr[i]:indptr[i + 1]]."""
     keys = src * ports + dst
     order = np.argsort(keys)
     known = keys[order]

@@ -67,7 +67,7 @@ class Choice:
 
     @property
     def timed(self) -> int:
-        """`times_every`; unless said, each phase of few ranks has histograms, one in 16 of many."""
+        """Return `times_every`; without it 1 for few ranks, and 16 for many."""
         return (1 if self.ranks <= FEW else 16) if self.times_every is None else self.times_every
 
 

@@ -136,7 +136,7 @@ def _statements(suite: Suite) -> Iterator[str]:
 
 
 def _places(wheres: list[str]) -> str:
-    """Tables or figures; what all of them are is said once."""
+    """Return the names of tables or figures, with their kind once in front."""
     kinds = {where.partition(" ")[0] for where in wheres}
     if len(kinds) > 1:
         return ", ".join(wheres)

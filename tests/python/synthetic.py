@@ -88,7 +88,7 @@ def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any)
 
 
 def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows:
-    """What the ends' records amount to; `pairs`: flows of which nobody said anything."""
+    """Return the flows of the ends' records; `pairs`: further flows, without a record."""
     collector = Collector(make_run(make_site()))
     for record in records:
         collector.take({"trial": 0, "phase": 0, "network": "lab"} | record)

@@ -147,7 +147,7 @@ def circles(arrows: Arrows) -> list[list[str]]:
 
 
 def includes(folders: bool) -> dict[str, set[str]]:
-    """Who includes whom: folders, or files, of which a .c file and its header are one."""
+    """Return which folders include which, or which files; a .c file and its header count as one."""
     graph: dict[str, set[str]] = {}
     for path, included in c_sources().items():
         for sign, name in included:
@@ -315,7 +315,7 @@ PYTHON_FLOORS = tuple(reversed(LINTER["contracts"][0]["layers"]))
 
 
 def drawn(what: Sequence[str]) -> Arrows:
-    """Who includes whom among the folders or, with `python`, who imports whom of the packages."""
+    """Return which folders include which or, with `python`, which packages import which."""
     if not what:
         return includes(folders=True)
     graph = grimp.build_graph("switchbench", exclude_type_checking_imports=True)

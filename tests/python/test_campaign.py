@@ -215,7 +215,7 @@ def link(changes: int, port: str = "", carrier: int = 1) -> str:
 
 @pytest.fixture
 def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose files are what hosts answer; rounds are done without a run."""
+    """Return a folder whose files hold the answers of hosts; rounds are done without a run."""
     folder = tmp_path / "answers"
     folder.mkdir()
     ssh = hostkit.in_path(tmp_path / "bin", monkeypatch) / "ssh"
@@ -318,7 +318,7 @@ def test_a_terminal_is_waited_at(
     monkeypatch: pytest.MonkeyPatch,
     cli: Command,
 ) -> None:
-    """What is wrong is said, and asked for again; with Ctrl-C it goes on another time."""
+    """A wrong answer is named, and the question comes again; Ctrl-C leaves the rest for later."""
     conf, out = begin(tmp_path)
     say(answers, link(4), link(7))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)

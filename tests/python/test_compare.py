@@ -434,7 +434,7 @@ def welch_of(*sides: Floats, **more: Any) -> WelchTest:
 
 
 def covered(found: WelchTest) -> float:
-    """The share of tests whose interval covers 0."""
+    """Return the share of tests with an interval that covers 0."""
     return float((np.abs(found.difference) <= found.half_width(0.95)).mean())
 
 
@@ -676,7 +676,7 @@ def test_nothing_in_common(tmp_path: Path, cli: Command) -> None:
 
 
 def runs(folder: Path, frames: Sequence[int], load: float = 95.0) -> list[str]:
-    """Results of as many runs, a day after another, whose flows delivered so many frames."""
+    """Return results of runs, a day apart, with these numbers of delivered frames per flow."""
     found = []
     for day, each in enumerate(frames, 1):
         repeats = Repeats([(each - 3, each), (each, each + 3), (each + 3, each - 3)], load=load)

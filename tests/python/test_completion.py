@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Completion, asked of the shells themselves."""
+"""Completion of words by bash, zsh and fish themselves."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ def test_documents_and_beats_never_mix() -> None:
 
 
 def numbers(path: Path) -> list[int]:
-    """The trials whose ends the nodes told, in order."""
+    """Return the numbers of the trials that the nodes ended, in order."""
     return [record["trial"] for record in told_in(path) if record["type"] == "trial"]
 
 

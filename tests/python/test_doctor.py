@@ -191,7 +191,7 @@ def test_what_is_about_hosts_needs_hosts(option: list[str], cli: Command) -> Non
 def test_what_a_killed_run_left_is_named(
     engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """After `kill -9` of the command nine namespaces stayed, and nothing said so."""
+    """After `kill -9` of the command nine namespaces stayed, without any message."""
     monkeypatch.setattr(state, "RUN_DIR", tmp_path)
     topology = load("one-switch", {})
     state.write(state.LabState("one-switch", topology, kept=False))
@@ -238,7 +238,7 @@ class Machine:
         (self.ib / "mlx5_0/device/driver").symlink_to(folder / "sys/bus/pci/drivers/mlx5_core")
 
     def asks(self, **answers: Any) -> None:
-        """Let what is asked of the host be answered so."""
+        """Answer the commands that the host is given with these texts."""
         for name, answer in answers.items():
             owner = doctor.os if name in ("geteuid", "access") else doctor
             self.monkeypatch.setattr(owner, name, lambda *_, answer=answer: answer)
@@ -363,7 +363,7 @@ def test_what_is_found_of_rdma(
 
 
 def test_without_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worth a note, with the way to have one in software; nothing else is asked."""
+    """A note names the way to have a device in software; no further check follows."""
     monkeypatch.setattr(doctor, "SYS", tmp_path)
     (check,) = doctor.examine_rdma()
     assert (check.state, check.detail) == (NOTE, "none")

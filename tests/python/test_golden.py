@@ -194,7 +194,7 @@ CASES = [
 
 
 def made(kind: str, name: str, folder: Path) -> str:
-    """A transcript, of results in a folder whose own name it does not have."""
+    """Return a transcript, without the name of the folder of the results."""
     golden.unpack(name, folder)
     before = Path.cwd()
     os.chdir(folder)
@@ -379,7 +379,7 @@ def run(tmp_path: Path) -> Path:
 def test_flows_of_the_records_are_those_of_the_plan(
     run: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """With a record more or less the engine is asked, and says the same."""
+    """With a record more or less the engine makes the plan, and its flows are the same."""
     found = []
     for wanted in (lambda _: True, lambda row: row["src"] != "node1:e0"):
         replace_rows(run, "flows", [row for row in rows_in(run, "flows") if wanted(row)])

@@ -77,7 +77,7 @@ def test_answers_of_many_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT as a terminal's program has it; who starts tests behind a shell's `&` ignores it."""
+    """Handle SIGINT as a program of a terminal does: tests behind a shell's `&` ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -310,7 +310,7 @@ WAITS = "while :; do sleep 0.05; done"
 
 @dataclass
 class Slurm:
-    """A salloc that does as it is told, and a scancel that notes what it is asked for."""
+    """A salloc that answers as it is set up, and a scancel that notes its arguments."""
 
     folder: Path
 
@@ -429,7 +429,7 @@ esac
 
 
 def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
-    """Hosts that are all this one, but for one whose interface has another MTU."""
+    """Of hosts that are all this one, the one with another MTU is named."""
     other = tmp_path / "other"
     other.mkdir()
     (other / "mtu").write_text("1400\n")
@@ -696,7 +696,7 @@ every_far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"
 
 
 def gathered(launcher: Launcher, site: Site) -> list[str]:
-    """The nodes of far hosts are started before the run; who can't take part."""
+    """Start the nodes of far hosts; return the hosts that can't take part."""
     return [host.host for host in launcher.gather(site.processes)]
 
 

@@ -346,7 +346,7 @@ def test_plain_lines_tell_each_finding_once() -> None:
 
 
 def test_plain_lines_of_one_kind_come_to_an_end() -> None:
-    """Eight thousand flows may lose frames; what else happens is told all the same."""
+    """When eight thousand flows lose frames, lines of other kinds are printed all the same."""
     where = {"element": None, "src": "a", "dst": "b"}
     lost = [
         {"kind": "forged", "sentence": f"flow {number} lost frames", "port": str(number), **where}

@@ -42,7 +42,7 @@ def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProces
 
 
 def free_ports() -> tuple[int, int]:
-    """Two UDP ports of the loopback that nobody has."""
+    """Return two free UDP ports of the loopback."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second,
@@ -282,8 +282,8 @@ def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
         assert two.end(at)[1] in ("heartbeat-timeout", "peer")
 
 
-def test_who_is_heard_on_the_control_network() -> None:
-    """Two that answer, one place where nobody listens, and one stranger without the token."""
+def test_nodes_of_the_run_are_found_on_the_control_network() -> None:
+    """Two nodes answer, one address is silent, and one sender lacks the token."""
     here, there = free_ports()
     token = "5" * 32
     partners = f"127.0.0.1:{here}\n127.0.0.1:{there}\n127.0.0.1:9\n"

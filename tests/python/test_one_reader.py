@@ -77,7 +77,7 @@ class Phase:
 
     @property
     def rates(self) -> dict[Pair, float]:
-        """Payload in Mbit/s of the flows whose destination had a window."""
+        """Return the payload in Mbit/s of the flows with a window at the destination."""
         known = {pair: count for pair, count in self.delivered.items() if count is not None}
         scale = 8e3 * FRAME_PAYLOAD / self.window_ns if self.window_ns else 0
         return {pair: count * scale for pair, count in known.items() if scale}
@@ -250,7 +250,7 @@ def test_a_stream_is_read_wherever_it_is_cut_off(kept: float, tmp_path: Path) ->
 
 
 def test_a_stream_with_a_hole_is_kept_and_named(tmp_path: Path) -> None:
-    """Nothing behind the hole can be found: nobody may take what is left for the whole."""
+    """Nothing behind the hole can be read: the rest must not be taken for the whole."""
     site = make_site(2)
     run = make_run(site, make_trial(site, phases=20))
     flows = [

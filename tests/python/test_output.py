@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a command does where nobody reads its output, it cannot be written, or memory is short."""
+"""Commands with an output that is closed or full, and with little memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMAND = f"{shlex.quote(sys.executable)} -m switchbench"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A run whose exit status is 0."""
+    """Return a run with exit status 0."""
     return shlex.quote(str(unpack("acceptance", tmp_path_factory.mktemp("golden"))))
 
 

@@ -138,7 +138,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
-    """Also while nobody reads what it writes."""
+    """Also while its output is not read."""
     words = [str(find_engine()), "--plan"]
     request = engine.request(1024, {"name": "aapc", "order": "shift"}, 1)
     # What starts the tests in the background may ignore SIGINT, and programs inherit that.

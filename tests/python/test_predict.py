@@ -200,7 +200,7 @@ def test_the_command_predicts_the_trunk(cli: Command) -> None:
 
 @needs_engine
 def test_models_that_show_the_same_rates_share_a_row(cli: Command) -> None:
-    """80 / 12 Mbit/s, whose last digits differ by the way in which a model adds."""
+    """The rate is 80 / 12 Mbit/s, and the last digits of models differ by their order of adding."""
     conf = str(PROJECT / "conf" / "two-modules.yaml")
     said = cli.prints("predict", conf, "--models", "max-min,proportional")
     rows = [line for line in said.splitlines() if "count 12" in line]

@@ -55,7 +55,7 @@ def test_twice(tmp_path: Path) -> None:
 
 @pytest.mark.rows
 def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: Path) -> None:
-    """A run can't do with it, so it is said in the same words, and all the same it is done."""
+    """A run would fail by it: the same sentence warns, and the copy is made all the same."""
     ssh.write_text(ssh_script(before))
     for _ in range(2):
         result = pushed(tmp_path)
@@ -265,13 +265,13 @@ def test_a_library_that_is_missing_is_named(
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
 class TestCapabilities:
-    """As `push --privilege setcap` leaves it, run by somebody who is not root."""
+    """A program as `push --privilege setcap` leaves it, run by another user than root."""
 
     NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
     @pytest.fixture
     def place(self, folder: Path) -> Iterator[Path]:
-        """In a folder of root's that everybody can reach, with the capability on it."""
+        """Return the program with its capability, in a folder of root that every user can reach."""
         above = Path("/run") / f"switchbench-test-{os.getpid()}"
         place = above / "there" / "engine"
         try:

@@ -318,7 +318,7 @@ def drawn(measured: Measured) -> dict[str, Figure]:
 
 
 def trace(one: Figure, *words: str) -> Json:
-    """The first trace whose name has all of these words."""
+    """Return the first trace with all of these words in its name."""
     return next(t for t in one.data if all(word in t["name"] for word in words))
 
 
@@ -619,7 +619,7 @@ def test_times_of_plans_add_up() -> None:
 
 
 def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
-    """Of nodes whose clocks were estimated, by what was learned of them later."""
+    """Delays between estimated clocks are corrected by the later estimates."""
     said = {"type": "ready", "clock": "estimated", "clock_reason": "boot ids differ"}
     details = [json.dumps(said | {"clock_id": f"node{node}"}) for node in range(1, RANKS + 1)]
     events = [

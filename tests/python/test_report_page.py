@@ -52,7 +52,7 @@ def chromium() -> Iterator[Any]:
 
 @dataclass(eq=False)
 class Opened:
-    """A page, and all that it asked for or complained of."""
+    """A page, with its requests and the messages of its console."""
 
     page: Any
     requests: list[str] = field(default_factory=list)

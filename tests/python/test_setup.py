@@ -57,7 +57,7 @@ class Machine:
         return f"printf '%s\\n' \"{name} $*\" >> '{self.calls}'"
 
     def environment(self) -> None:
-        """A Python environment whose interpreter is a stub."""
+        """Return a Python environment with a stub as its interpreter."""
         self.stub("venv-python", self.note("python"))
         folder = self.tree / ".venv" / "bin"
         folder.mkdir(parents=True)

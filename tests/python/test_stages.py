@@ -181,7 +181,7 @@ def test_what_sends_is_tried_again(
     stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: int, state: str,
     tries: int, long: bool,
 ) -> None:  # fmt: skip
-    """A test that passes at last passes; long tests are run where they are asked for."""
+    """A test that passes in the last try passes; long tests run with --all only."""
     found, commands = unit_tests(stages, monkeypatch, tmp_path, fails, long)
     assert (found.state, len(commands)) == (state, tries)
     assert [command[-1] == "battery" for command in commands] == [False, True, True][:tries]

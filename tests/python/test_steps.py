@@ -410,7 +410,7 @@ def test_alike_paths_do_not_cross() -> None:
 
 
 def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
-    """It is told when another path is better behind them than before, and by chance never."""
+    """A crossing is named where another path is better behind those sizes, never by chance."""
 
     def curve(transport: str, *means: float) -> dict[str, Any]:
         points = [
@@ -444,7 +444,7 @@ def test_trials_that_are_no_sweep_have_no_curve() -> None:
 
 
 def test_few_round_trips_have_no_percentile() -> None:
-    """p99 of fifty is a guess: it is not told."""
+    """p99 of fifty times would be a guess: there is none."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
     table = series.SweepTable(trials)
     add(table, histogram(0, list(range(2000, 2050)), lost=2))
@@ -470,7 +470,7 @@ def samples_record(times: list[tuple[int, int, int, int]], **changes: Any) -> di
 
 
 def scatter_trial(**changes: Any) -> Any:
-    """A trial whose single times were kept."""
+    """Return a trial with every single time kept."""
     return make_trial(
         make_site(4), transport="tcp", traffic="pingpong", size_unit="message",
         parameters={"scatter": {"sizes": [4, 65536]}}, **changes,

@@ -650,7 +650,7 @@ def test_what_a_late_sender_may_be_why_of(name: str) -> None:
 
 
 def test_each_iteration_is_listed(planned: Planned) -> None:
-    """As RFC 2889, 5.7.5 asks; a number that failed was tried again."""
+    """RFC 2889, 5.7.5 requires the list; a number that failed is tried again."""
     run = planned("rfc2889 address-capacity", learning_fps=350)
     course = measured(run, table(777, 1.5))
     listed = list(TABLES["suite-trials"].entries({"suite": suite_summary(run, course)}))
@@ -810,7 +810,7 @@ STREAMS: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_un
 
 
 def late_phase(frames: int, learning: float = 0, to: str = "b", src: str = "a") -> PhaseResult:
-    """A phase whose sender was late by so many frames, those of each of its flows."""
+    """Return the records of a phase with a sender that was late by so many frames in each flow."""
     sent = [frame_side("source", src, end, 99, 99, measures={"late_frames": frames}) for end in to]
     measures = {"learning_late": learning}
     came = [frame_side("destination", src, end, 99, 99, measures=measures) for end in to]

@@ -275,7 +275,7 @@ def test_networks_together_are_apart() -> None:
 
 @pytest.mark.parametrize("traffic", ["stream", "schedule"])
 def test_a_bad_port_is_beside_the_median_port_of_every_phase(traffic: str) -> None:
-    """But not where ranks go by steps, whose ports have different things to do."""
+    """Not where ranks go by steps: their ports have different work."""
     site = make_site(6)
     schedule = Schedule(1, 0, 1, False) if traffic == "schedule" else None
     trial = make_trial(site, phases=3, flows=18, traffic=traffic, schedule=schedule)

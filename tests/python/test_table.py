@@ -361,7 +361,7 @@ def screen_of(summary: dict[str, Any], width: int) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_fits_a_terminal_of_80_columns(name: str, tmp_path: Path) -> None:
-    """Whatever the run: long names, many phases, large counts, all that can be said at once."""
+    """Of any run: long names, many phases, large counts, and all of them at once."""
     summary = kept_summary(unpack(name, tmp_path))
     summary["run"] |= {"elapsed_s": 98765.4, "remeasured_phases": 12}
     summary["verdict"] = {
@@ -388,7 +388,7 @@ def test_it_fits_a_terminal_of_80_columns(name: str, tmp_path: Path) -> None:
 
 
 def test_messages_that_did_not_come_back_are_said_to_be_lost(tmp_path: Path) -> None:
-    """A ping-pong over UDP asks again after a lost message: its frames add up, and 17 are lost."""
+    """A ping-pong over UDP sends again after a lost message: its frames add up, and 17 are lost."""
     summary = kept_summary(unpack("matrices", tmp_path))
     summary.pop("suite", None)
     for entry in summary["trials"]:

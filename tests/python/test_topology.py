@@ -155,7 +155,7 @@ def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
 
 
 def uneven() -> Fabric:
-    """Two leaves and two spines, and one host whose cable is faster than the others'."""
+    """Return two leaves and two spines, and one host with a faster cable."""
     fabric = leaves(2, 3, GIG, spines=2)
     access = replace(fabric.links[0], rate_bps=10 * GIG)
     return replace(fabric, links=(access, *fabric.links[1:]))
@@ -327,7 +327,7 @@ HALL: dict[str, Seen] = {
 
 
 def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
-    """The topology's keys of a hall whose devices say this."""
+    """Return the topology of a hall from these answers of its devices."""
     texts = {device: as_json(seen) for device, seen in hall.items()}
     return document(cabling.read_lldp(texts, "hall", cabling.LldpOptions(**choice)))
 
@@ -734,7 +734,7 @@ def test_faults_go_to_the_module_of_their_ports() -> None:
 
 
 def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its topology with all that its switch is told; a file of another form is named."""
+    """Its topology is read with all settings of its switch; a file of another form is named."""
     monkeypatch.setattr(state, "RUN_DIR", tmp_path)
     model = {
         "memory": "1MiB",
@@ -798,7 +798,7 @@ def test_a_report_may_take_long_as_long_as_it_goes_on(
 def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was status 2; what was asked for was right, and the run could not be completed: 3."""
+    """The status is 3, not 2: the configuration was right, and the run could not be completed."""
     process = subprocess.Popen(["false"])
     process.wait()
     monkeypatch.setattr(switches.state, "RUN_DIR", tmp_path)

@@ -622,7 +622,7 @@ def other_summary(change: Callable[[dict[str, Any]], object]) -> Damage:
 
 
 def better_verdict(summary: dict[str, Any]) -> None:
-    """By somebody without a signature to fear."""
+    """Change the verdict of results without a signature."""
     summary["expectations"][0]["verdict"] = summary["verdict"]["verdict"] = "PASS"
     summary["exit_status"] = 0
 

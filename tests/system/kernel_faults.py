@@ -134,7 +134,7 @@ def limit(lab: Lab, interface: str, rate_bps: int, queue_bytes: int = 65536) -> 
 
 
 def stop_learning(lab: Lab, interface: str) -> None:
-    """Let a bridge port forget whom it leads to: frames for them are flooded."""
+    """Let a bridge port forget the addresses behind it: frames for them are flooded."""
     _in_switch(lab, "bridge", "link", "set", "dev", interface, "learning", "off")
     _in_switch(lab, "ip", "link", "set", "dev", interface, "type", "bridge_slave", "fdb_flush")
 

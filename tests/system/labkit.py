@@ -48,7 +48,7 @@ def own(name: str) -> str:
 
 
 def write_topology(directory: Path, *nodes: str, rate: str = "20M", **more: object) -> Path:
-    """Write a small switch whose name no other run has: slow, so that cores don't matter."""
+    """Write a small switch with a name of this run: slow, so that cores don't matter."""
     path = directory / f"{PREFIX}-{directory.name[:20]}.yaml"
     topology = {"topology": 1, "rate": rate, "modules": ["switch"]}
     path.write_text(yaml.safe_dump(topology | {"nodes": {name: {} for name in nodes}} | more))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes without a controller: started one by one, given their documents, and heard to their end."""
+"""Nodes without a controller: started one by one, given their documents, and read to their end."""
 
 from __future__ import annotations
 

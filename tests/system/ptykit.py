@@ -48,7 +48,7 @@ class Terminal:
         return modes
 
     def resize(self, columns: int, rows: int) -> None:
-        """As a person who drags the window's corner."""
+        """Change the size of the terminal, as a dragged window does."""
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._screen.resize(rows, columns)
 
@@ -57,7 +57,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def hang_up(self) -> None:
-        """The window is closed: nobody reads or types any more."""
+        """Close the terminal, as a closed window does."""
         os.close(self._master)
         os.close(self._slave)
         self._master = self._slave = -1
@@ -75,7 +75,7 @@ class Terminal:
         return bool(text)
 
     def take(self, limit_s: float) -> bytes:
-        """Keeps what was written meanwhile, unshown: for who has no time to look."""
+        """Keep the output so far without showing it."""
         if not select.select([self._master], [], [], limit_s)[0]:
             return b""
         text = os.read(self._master, _CHUNK)

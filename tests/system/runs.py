@@ -195,7 +195,7 @@ class Underway:
         wait_until(loaded, f"phase {phase} is loaded", limit_s)
 
     def node_pids(self, *names: str) -> list[int]:
-        """Return the process of every node that has said hello, or of these."""
+        """Return the process of every node with a hello record, or of these nodes."""
         return [r["pid"] for r in self.records("hello") if not names or r["node"] in names]
 
     def end(self, limit_s: float = 60) -> Result:
@@ -221,7 +221,7 @@ def execute(
 
 
 def popen(words: list[str], **options: Any) -> subprocess.Popen[str]:
-    """Start a program whose text is read."""
+    """Start a program with outputs that are read as text."""
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )

@@ -141,7 +141,7 @@ class Hosts(LabHosts):
         return self.near("ssh", *names, **{"config": str(self.folder / "config"), **ssh})
 
     def home(self, name: str) -> Path:
-        """Return the home of who logs in there: the hosts share this machine's disks else."""
+        """Return the home of a login at this host; other folders are this machine's."""
         return self.folder / f"home-{name}"
 
     def log(self, name: str) -> str:

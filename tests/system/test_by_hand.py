@@ -31,7 +31,7 @@ SLOWNESS_S = 0.8  # of the second person: longer than the heartbeat_timeout, sho
 
 @dataclass
 class Hand:
-    """A node that somebody started at a host."""
+    """A node started by hand at a host."""
 
     name: str
     process: subprocess.Popen[bytes]

@@ -38,14 +38,14 @@ def _nodes(clock: Record, second: Sequence[str] = (), first: Sequence[str] = ())
 
 
 def _ready(*args: Any) -> list[Record]:
-    """Return what two nodes said when they had met."""
+    """Return the `ready` records of two nodes."""
     found = _nodes(*args)
     assert found.status == [0, 0], found.text
     return found.of("ready")
 
 
 def _set_off() -> tuple[str, ...]:
-    """Starts a program whose CLOCK_MONOTONIC is ahead; skips where the kernel can't."""
+    """Start a program with a CLOCK_MONOTONIC that is ahead; skip where the kernel can't."""
     tried = subprocess.run([*SET_OFF, "true"], check=False, capture_output=True)
     if tried.returncode != 0:
         pytest.skip("no time namespaces here, or no right to make one")

@@ -30,7 +30,7 @@ exec ip netns exec "{space}$host" unshare --uts sh -c "hostname $host; $*"
 
 
 def configuration(lab: labs.Lab, folder: Path, **changes: Any) -> dict[str, Any]:
-    """Pairs between the lab's hosts, whose nodes mpirun starts."""
+    """Return a configuration of pairs between the lab's hosts, with nodes that mpirun starts."""
     agent = folder / "agent"
     agent.write_text(AGENT.format(space=namespace_name(lab.name, "")))
     agent.chmod(0o755)

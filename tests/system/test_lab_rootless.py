@@ -66,7 +66,7 @@ def user() -> None:
 
 
 def test_a_session_carries_traffic_and_leaves_nothing() -> None:
-    """The lab's namespaces have names that nobody else sees, and end with the process."""
+    """The lab's namespaces are visible in its process only, and end with it."""
     with subprocess.Popen(
         as_user(python(SESSION, NAME, "wait")), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as session:

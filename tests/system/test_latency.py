@@ -21,7 +21,7 @@ TIMED = {"warmup": "1s", "window": "3s", "latency": {"probes": "100/s"}}
 
 
 def _site(tmp_path: Path) -> dict[str, Any]:
-    """A lab whose name no other run of the tests has."""
+    """Return a lab with a name of this run of the tests."""
     return {"lab": str(labkit.write_topology(tmp_path, *labkit.NODES, rate="10M"))}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run while it runs, as a person sees it on a terminal and as Prometheus asks for it."""
+"""A run while it runs: on a terminal, and in what Prometheus reads."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> No
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach: capabilities are for who is not root."""
+    """Return a folder that every user can reach: capabilities are for other users than root."""
     folder = Path("/run") / f"switchbench-push-{os.getpid()}"
     folder.mkdir(mode=0o755)
     yield folder

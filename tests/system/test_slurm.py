@@ -65,7 +65,7 @@ NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=
 
 
 class Cluster(sshkit.LabHosts):
-    """A lab whose nodes are Slurm's."""
+    """A lab with a Slurm daemon on each node."""
 
     def output(self, *words: str) -> str:
         """What one of Slurm's commands prints."""

@@ -172,7 +172,7 @@ def impostor(hosts: sshkit.Hosts, folder: Path) -> Path:
 def test_a_host_that_ssh_does_not_reach(
     config: Any, sentence: str, more: str, hosts: sshkit.Hosts, tmp_path: Path
 ) -> None:
-    """The second of two. Nothing is ever asked."""
+    """ssh does not reach the second of two hosts, and never prompts."""
     if isinstance(config, str):
         path = hosts.rewrite(tmp_path, f"Host node5\n  {config}")
     else:
@@ -275,7 +275,7 @@ def test_the_controllers_port_is_guarded(before: str, hosts: sshkit.Hosts, tmp_p
 
 
 def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
-    """A site whose port under test carries the controller's connection and the barriers, too."""
+    """Return a site with ports under test that carry the control connections, too."""
     site = hosts.site("node1", "node2")
     del site["control"]["heartbeat_timeout"]
     addresses = {node.name: node.control_ipv4 for node in hosts.lab.nodes}

@@ -121,7 +121,7 @@ def test_an_unsure_mean_is_inconclusive_and_the_exit_status_says_so(
 def test_what_the_switch_drops_went_missing_in_the_network(
     transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    """A port of the switch at a quarter of its rate: both hosts are innocent, and said to be."""
+    """A port of the switch has a quarter of its rate: neither host is named for the loss."""
     switch = lab_addresses.switch_name(kept_lab.name)
     change_rate(kept_lab, "node4", "5mbit")
     conf = configuration(topology, transport, window="1s", latency={"probes": 0})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Somebody on the network who does not hold the run's key, and connects to a node all the same."""
+"""A program on the network without the run's key that connects to a node."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def main_thread_s(pid: int) -> float:
 
 
 def free_port() -> int:
-    """A TCP port of this host that nobody has."""
+    """Return a free TCP port of this host."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         return int(holder.getsockname()[1])

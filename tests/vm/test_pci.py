@@ -172,7 +172,7 @@ def wait_for_driver(guest: guests.Guest, driver: str) -> None:
 
 
 def test_a_killed_program_leaves_a_journal_that_restores() -> None:
-    """And a node that is killed, or that is told to end, has its device back afterwards."""
+    """A killed node, and one ended in order, has its device back afterwards."""
     with pcikit.boot("virtio", VFIO) as rig:
         before = pictures(rig)
         long = pcikit.job([pcikit.trial(0, PAIRS, window_ns=60_000_000_000)])

@@ -35,7 +35,7 @@ REFUSED, STOPPED = 2, 3  # a node that can't do what is asked; one that ended be
 
 
 def assert_refused(said: NodeRuns, words: str) -> None:
-    """By node1, whose sentence node2 prints, too; what one can't do is impossible for all."""
+    """Check that node1 refuses with this sentence, and that node2 prints it, too."""
     assert said.status == [REFUSED, REFUSED]
     assert words in said.logs[0]
     assert f"node1 gave up: {words}" in said.logs[1]
@@ -43,7 +43,7 @@ def assert_refused(said: NodeRuns, words: str) -> None:
 
 
 def assert_refused_at_once(said: NodeRuns, words: str) -> None:
-    """Before the node has joined the run: by hand, the others miss it; a launcher would tell."""
+    """Check that a node refuses before it has joined the run."""
     assert said.status == [REFUSED, STOPPED]
     assert words in said.logs[0]
     assert "node1 did not reach barrier 0" in said.logs[1]
@@ -91,7 +91,7 @@ def test_what_the_device_has_not(
 
 
 def test_only_one_port_has_a_small_mtu(rig: guests.Rig, tmp_path: Path) -> None:
-    """The other rank is told why it can't go on."""
+    """The other rank names the reason, too."""
     rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "600"])
     try:
         info = partial(rig["node1"].output, ["ibv_devinfo"])
@@ -188,7 +188,7 @@ def test_an_operation_that_the_device_lacks(rig: guests.Rig, tmp_path: Path) -> 
 
 
 def long_phase(options: Record, window: str = "6s") -> list[Record]:
-    """A short one, then one that lasts, whose window the fault meets."""
+    """Return a job of a short phase and a long one, in which the fault comes."""
     return [
         {"pattern": "pairs", "verbs": LONG, "load": "100kbit"},
         {"pattern": "pairs", "verbs": options, "load": "4Mbit", "window": window},

@@ -82,6 +82,6 @@ def traces(pid: int | None = None) -> set[str]:
 
 
 def popen(guest: guests.Guest, words: list[str]) -> subprocess.Popen[str]:
-    """Start a program in a guest whose input and outputs are texts of ours."""
+    """Start a program in a guest, with its input and outputs as text here."""
     pipe = subprocess.PIPE
     return guest.popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
