@@ -130,7 +130,7 @@ class Recorder:
 
 
 def in_fork(work: Callable[[], int], limit_s: float) -> int:
-    """The exit status of some work in a silent process of its own, which ends at the limit."""
+    """Return the exit status of work in a silent process of its own, which ends at the limit."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -172,7 +172,7 @@ def record() -> Recorder:
 
 
 def noticed(fault: MutationSpec, faulty: str, recorder: Recorder) -> bool:
-    """Whether a test that runs the faulty function fails."""
+    """Return whether a test that runs the faulty function fails."""
     names = recorder.tests_of(fault)
     get_code = SourceFileLoader.get_code
 
@@ -193,7 +193,7 @@ def noticed(fault: MutationSpec, faulty: str, recorder: Recorder) -> bool:
 
 
 def difference(path: Path, faulty: str) -> str:
-    """The changed lines, before and after."""
+    """Return the changed lines, before and after."""
     texts = path.read_text().splitlines(), faulty.splitlines()
     lines = list(difflib.unified_diff(*texts, n=0, lineterm=""))[3:]
     return "\n".join(f"    {line}" for line in lines if not line.startswith("@@"))
@@ -212,13 +212,13 @@ def prepare() -> None:
 
 
 def spent_s() -> float:
-    """The CPU time of all forks so far."""
+    """Return the CPU time of all forks so far."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def main(number: int = 100, seed: int = 1, limit_s: int = 3600) -> int:
-    """The score of a sample; 1 when it is too low, or when it is of too few faults."""
+    """Return the score of a sample; 1 when it is too low, or when it is of too few faults."""
     prepare()
     recorder = record()
     if recorder.failed:

@@ -43,7 +43,7 @@ SMOKE = "smoke"
 
 
 def system_tests(*names: str) -> tuple[str, ...]:
-    """Files of tests/system."""
+    """Return files of tests/system."""
     return tuple(f"{SYSTEM}/test_{name}.py" for name in names)
 
 
@@ -149,7 +149,7 @@ class Stage:
 
 
 def sources(*suffixes: str) -> list[str]:
-    """The project's files with one of these endings, as paths below its root."""
+    """Return the project's files with one of these endings, as paths below its root."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(
@@ -184,7 +184,7 @@ def execute(
 
 
 def plain(*command: str) -> Outcome:
-    """A stage that is one command: its exit status decides."""
+    """Run a stage that is one command: its exit status decides."""
     try:
         done = execute(command)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def plain(*command: str) -> Outcome:
 
 
 def import_layers() -> Outcome:
-    """The command's packages import only from those below them (pyproject.toml)."""
+    """Check that the command's packages import only from those below them (pyproject.toml)."""
     linter = TOOLS / "lint-imports"
     if not linter.exists():
         return Outcome("skipped", "lint-imports is not installed; run scripts/setup")
@@ -208,7 +208,7 @@ def clang_tidy(build: Build) -> Outcome:
 
 
 def through_cache(compiler: str) -> str:
-    """The compiler's command: by way of ccache where it is installed."""
+    """Return the compiler's command: by way of ccache where it is installed."""
     return f"ccache {compiler}" if shutil.which("ccache") else compiler
 
 
@@ -227,7 +227,7 @@ def compile_engine(build: Build) -> Outcome:
 
 
 def results(log: Path) -> Iterator[str]:
-    """The result of each test of Meson's log, and why one was skipped: its last words."""
+    """Return the result of each test of Meson's log, and why one was skipped: its last words."""
     for line in log.read_text().splitlines():
         test = json.loads(line)
         yield f"{test['name']}: {test['result']} ({test['duration']:.1f} s)"
@@ -237,7 +237,7 @@ def results(log: Path) -> Iterator[str]:
 
 
 def spoilt(log: Path) -> list[str]:
-    """The tests of Meson's log that failed, if all of them send over shared cores; else none."""
+    """Return the failed tests of Meson's log, if all of them send over shared cores; else none."""
     tests = [json.loads(line) for line in log.read_text().splitlines()]
     failed = [t["name"] for t in tests if t["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")]
     # By suite and name: `switchbench:transport / battery_tcp`.
@@ -313,7 +313,7 @@ def pytest(
 
 
 def guest_tests(arguments: Sequence[str]) -> Outcome:
-    """The tests in guests, or why this machine can't boot any."""
+    """Run the tests in guests, or return why this machine can't boot any."""
     ready = execute([str(TOOLS / "python"), "tests/vm/guests"])
     if ready.returncode == SKIPPED:
         return Outcome("skipped", ready.stdout)
@@ -323,7 +323,7 @@ def guest_tests(arguments: Sequence[str]) -> Outcome:
 
 
 def processes() -> Iterator[str]:
-    """Every process that runs a program of this tree or of its environment."""
+    """Return every process that runs a program of this tree or of its environment."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             program = os.readlink(entry / "exe")
@@ -336,7 +336,7 @@ def processes() -> Iterator[str]:
 
 
 def traces() -> set[str]:
-    """What a test could leave behind on this machine."""
+    """Return what a test could leave behind on this machine."""
     found = {f"network namespace {path.name}" for path in Path("/run/netns").glob("sb*")}
     found |= {f"interface {path.name}" for path in Path("/sys/class/net").glob("sb*")}
     found |= {f"hugepage file {path}" for path in Path("/dev/hugepages").glob("*")}
@@ -350,7 +350,7 @@ def traces() -> set[str]:
 
 
 def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
-    """Was the machine left as found? What is going away gets some time to do so."""
+    """Check that the machine is left as found; what is going away gets some time to do so."""
     limit = time.monotonic() + patience_s
     while (left := traces() - before) and time.monotonic() < limit:
         time.sleep(0.2)
@@ -452,7 +452,7 @@ class Report:
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our own arguments, and after `--` those of pytest."""
+    """Return our own arguments, and after `--` those of pytest."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
     parser.add_argument("--all", action="store_true", help="every build and test")
@@ -506,7 +506,7 @@ def builds(report: Report, long: bool) -> None:
 
 
 def quick_tests(report: Report, arguments: Sequence[str]) -> None:
-    """Python's tests, and a few of everything that labs can show."""
+    """Run Python's tests, and a few of everything that labs can show."""
     report.in_turn(
         (
             Stage(
@@ -524,7 +524,7 @@ def quick_tests(report: Report, arguments: Sequence[str]) -> None:
 
 
 def long_tests(report: Report, arguments: Sequence[str]) -> None:
-    """All tests of Python, labs and guests."""
+    """Run all tests of Python, labs and guests."""
     every = partial(pytest, only="")
     aside = partial(every, arguments=arguments, aside=True)
     report.together(

@@ -118,7 +118,7 @@ def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
 
 
 def suite_run() -> Run:
-    """A run of NDR and PDR on two ports."""
+    """Return a run of NDR and PDR on two ports."""
     site = make_site(2)
     searches = searches_of("ndr-pdr", [make_trial(site, interval_s=2.0)])
     asked = SUITES["ndr-pdr"].parameters

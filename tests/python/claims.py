@@ -62,7 +62,7 @@ class Noise:
     runs: float
 
     def draw(self, random: np.random.Generator, design: Design, run: Floats, count: int) -> Floats:
-        """The samples of one side, a column each; `run`: deviations that a shared run has."""
+        """Return the samples of one side, a column each; `run`: deviations of a shared run."""
         made = []
         for _ in range(design.runs):
             shape = (design.repeats, count)
@@ -73,7 +73,7 @@ class Noise:
 
     @property
     def sign(self) -> float:
-        """Rates fall now and then, times rise."""
+        """Return -1 for rates, which fall now and then, and 1 for times, which rise."""
         return -1.0 if self.repeats < 0.05 else 1.0
 
 
@@ -83,7 +83,7 @@ OF_RATES, OF_TIMES = Noise(0.002, 0.001), Noise(0.4, 0.5)
 def families(
     random: np.random.Generator, design: Design, difference: float
 ) -> Iterator[tuple[str, Family]]:
-    """One comparison; `difference`: of all rates, as a share."""
+    """Yield the families of one comparison; `difference`: of all rates, as a share."""
 
     def family(pair: int, measure: ComparedMeasure, noise: Noise, count: int) -> Family:
         run = random.normal(size=count)
@@ -107,7 +107,7 @@ def families(
 def claimed(
     random: np.random.Generator, design: Design, difference: float
 ) -> list[tuple[str, Row]]:
-    """The rows of one comparison that claim a difference, with their level."""
+    """Return the rows of one comparison that claim a difference, with their level."""
     levels: dict[str, list[Family]] = {"plans": [], "phases": [], "flows": []}
     for level, family in families(random, design, difference):
         levels[level].append(family)
@@ -122,13 +122,13 @@ def claimed(
 
 
 def share_claiming(design: Design, comparisons: int, seed: int) -> float:
-    """Of comparisons of equal networks those that claim anything."""
+    """Return the share of comparisons of equal networks that claim a difference."""
     random = np.random.default_rng(seed)
     return sum(bool(claimed(random, design, 0.0)) for _ in range(comparisons)) / comparisons
 
 
 def share_found(design: Design, difference: float, comparisons: int, seed: int) -> float:
-    """Of comparisons those that find the difference of the mean rate, in both pairs."""
+    """Return the share of comparisons that find the difference of the mean rate, in both pairs."""
     random, found = np.random.default_rng(seed), 0
     for _ in range(comparisons):
         pairs = {

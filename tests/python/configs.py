@@ -26,7 +26,7 @@ TEXTS: dict[str, str] = read_file(PROJECT / "tests/python/data/configurations.ya
 
 
 def engine_is_built() -> bool:
-    """Whether plans can be made."""
+    """Return whether the engine is built, which makes plans."""
     try:
         find_engine()
     except ConfigurationError:
@@ -38,7 +38,7 @@ needs_engine = pytest.mark.skipif(not engine_is_built(), reason="switchbench-nod
 
 
 def write_files(folder: Path, text: str) -> Path:
-    """The configuration, with the site file and its wiring beside it."""
+    """Write the configuration, with the site file and its wiring beside it."""
     sites = folder / "sites"
     sites.mkdir(exist_ok=True)
     (sites / "hall2.yaml").write_text(TEXTS["hall2"])
@@ -60,5 +60,5 @@ def compile_text(folder: Path, text: str, *assignments: str, **request: Any) -> 
 
 
 def again(run: Run) -> Run:
-    """The run of what was understood, after a way through a file."""
+    """Return the run of what was understood, after a way through a file."""
     return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))

@@ -21,7 +21,7 @@ ROWS = Path(__file__).parent / "data" / "rows"
 
 @cache
 def tables(module: str) -> dict[str, list[list[Any]]]:
-    """The tables of rows of a module's tests, by test: the first row names the columns."""
+    """Return the tables of rows of a module's tests, by test: the first row names the columns."""
     found: dict[str, list[list[Any]]] = yaml.load(
         (ROWS / f"{module}.yaml").read_text(), yaml.CSafeLoader
     )
@@ -47,7 +47,7 @@ class Command:
     """`switchbench WORDS` in this process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Nothing ran yet."""
+        """Begin without an output."""
         self._capsys = capsys
 
     def __call__(self, *words: object) -> Said:

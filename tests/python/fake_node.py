@@ -28,7 +28,7 @@ def write(record: dict[str, Any]) -> None:
 
 
 class FakeNode:
-    """Behaves."""
+    """A node that answers the controller, with one fault if it is given one."""
 
     def __init__(self, name: str, behaviour: str) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class FakeNode:
         return next(name for name in self.names if name != self.name)
 
     def counts(self, trial: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int], int]:
-        """Frames sent, received and intended; of the first two also those in the window."""
+        """Return frames sent, received and intended; of the first two also those in the window."""
         number = trial["id"]
         if self.behaviour == "busy" and number in (0, 2):  # its host was away for a while
             return (500, 450), (1000, 900), 1000
@@ -146,7 +146,7 @@ class FakeNode:
         return self.miss(late, barrier=14)
 
     def fault_missing_first(self) -> int:
-        """A moment after the first node missed another."""
+        """Report a missing node a moment after the first node missed another."""
         time.sleep(0.2)
         return self.fault_missing()
 
@@ -157,7 +157,7 @@ class FakeNode:
         sys.stdout.write("EAL: hello\n")
 
     def fault_liar(self) -> None:
-        """Speaks for the other one."""
+        """Send a record in another node's name."""
         write(phase_record(self.other))
 
     def fault_stranger(self) -> None:
@@ -172,7 +172,7 @@ class FakeNode:
         write(frame_side("source", *ends, 1, 1) | {"frames": "\x1b[2J"})
 
     def fault_stutter(self) -> None:
-        """Says the same twice."""
+        """Send the same record twice."""
         ends = (f"{self.name}:e0", f"{self.names[-1]}:e0")
         write(frame_side("source", *ends, 1000, 900))
 

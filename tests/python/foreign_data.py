@@ -25,7 +25,7 @@ EXPECTED = ".expected"
 
 
 def hpccoutf(path: Path, **values: Any) -> Path:
-    """A real hpccoutf.txt with other values for some of its names."""
+    """Return a real hpccoutf.txt with other values for some of its names."""
     text = (FOREIGN / "hpcc-4.txt").read_text()
     for name, value in values.items():
         text, count = re.subn(rf"^{name}=.*$", f"{name}={value}", text, flags=re.M)
@@ -36,7 +36,7 @@ def hpccoutf(path: Path, **values: Any) -> Path:
 
 
 def bring_in(out: Path, *files: Path, ranks: int | None = None) -> Path:
-    """The results directory of these files."""
+    """Return the results directory of these files."""
     more = [] if ranks is None else ["--ranks", str(ranks)]
     assert main(["import", *map(str, files), "--out", str(out), *more]) == 0
     return out

@@ -27,7 +27,7 @@ NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
 
 
 def unpack(name: str, target: Path) -> Path:
-    """The results directory of this name, below `target`."""
+    """Return the results directory of this name, below `target`."""
     directory = target / name
     directory.mkdir(parents=True)
     for path in (KEPT / name).iterdir():
@@ -42,13 +42,13 @@ def unpack(name: str, target: Path) -> Path:
 
 
 def records_of(name: str) -> list[Record]:
-    """The records of a kept run, as its nodes wrote them."""
+    """Return the records of a kept run, as its nodes wrote them."""
     lines = lzma.decompress((KEPT / name / RECORDS).read_bytes()).splitlines()
     return [parse(line) for line in lines]
 
 
 def kept_summary(directory: Path) -> dict[str, Any]:
-    """What was concluded when the run ended."""
+    """Return what was concluded when the run ended."""
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
     return summary
 

@@ -20,7 +20,7 @@ SSH_HEAD = 'while [ "$1" != -- ]; do shift; done; host=$2; set -- sh -c "$3"'
 
 
 def plan(folder: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
-    """A run of pairs on node1 to node4, with other keys of the site, or `tests`; or in a `lab`."""
+    """Return a run of pairs on node1 to node4, with further keys of the site or `tests`, or a `lab`."""
     ports = {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}}
     hosts = {"launch": "ssh", "hosts": "node[1-4]", "ports": ports}
     site = {} if "lab" in keys else hosts
@@ -31,12 +31,12 @@ def plan(folder: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
 
 
 def site(folder: Path, **keys: Any) -> Site:
-    """The site of such a run."""
+    """Return the site of such a run."""
     return plan(folder, **keys).site
 
 
 def program(path: Path, text: str) -> Path:
-    """An executable file."""
+    """Return an executable file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -44,12 +44,12 @@ def program(path: Path, text: str) -> Path:
 
 
 def in_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder where programs are looked for first."""
+    """Return a folder where programs are looked for first."""
     folder.mkdir(exist_ok=True)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return folder
 
 
 def ssh_script(script: str) -> str:
-    """An ssh that stays here: what a host does before it runs the words; `$host` is its name."""
+    """Return a script of ssh that stays here; `$host` is the name of the host."""
     return f'#!/bin/sh\n{SSH_HEAD}\n{script}\nexec "$@"\n'

@@ -16,7 +16,7 @@ _BETTER = {MORE: "more", LESS: "less"}
 
 
 def refreshed(page: str) -> str:
-    """The page with the registry's formulas, and the table of all measures between its marks."""
+    """Return the page with the registry's formulas, and with the table between its marks."""
     formulas = {_name(m): m.formula for m in MEASURES.values() if m.formula}
 
     def row(found: re.Match[str]) -> str:
@@ -28,12 +28,12 @@ def refreshed(page: str) -> str:
 
 
 def _name(measure: Measure) -> str:
-    """As the page's tables name it: those of intervals go without `intervals.`."""
+    """Return a measure's name as the page's tables have it: without `intervals.`."""
     return measure.entry.removeprefix("intervals.")
 
 
 def table() -> str:
-    """All measures; those of times in one row, as they differ in their names alone."""
+    """Return all measures; those of times in one row, as they differ in their names alone."""
     lines = [
         "| measure | unit | better | also over | phases of a run | of a plan | tester-limited "
         "| what it is |",
@@ -74,7 +74,7 @@ _PREFIXES = {
 
 
 def parse(page: str) -> dict[str, str]:
-    """The definitions of doc/reference/measures.md: key -> words, without Markdown."""
+    """Return the definitions of doc/reference/measures.md: key -> words, without Markdown."""
     found: dict[str, str] = {}
     for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
         for names, words in _rows(body):
@@ -84,7 +84,7 @@ def parse(page: str) -> dict[str, str]:
 
 
 def _rows(body: str) -> Iterator[tuple[list[str], str]]:
-    """The rows of a section's tables of keys: names in the first cell, words in the last."""
+    """Return the rows of a section's tables of keys: names in the first cell, words in the last."""
     for line in body.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
         names = re.findall(r"`([\w.]+)`", cells[0])
@@ -100,7 +100,7 @@ def _whole(names: list[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Markdown's marks taken away."""
+    """Return a text without Markdown's marks."""
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"(?<![\w*])\*([^*]+)\*(?![\w*])", r"\1", text)
     return text.replace("`", "").replace("\\|", "|")

@@ -43,17 +43,17 @@ class Message:
 
 @functools.cache
 def parsed(code: str) -> ast.Module:
-    """A source, which several tests want to have parsed."""
+    """Return the tree of a source; several tests parse the same ones."""
     return ast.parse(code)
 
 
 def collect() -> list[Message]:
-    """All of them."""
+    """Return all error messages of the sources."""
     return [*_python(), *_c()]
 
 
 def squeezed(text: str) -> str:
-    """As documented: in one line, what varies once at a time."""
+    """Return a text in one line, with one sign for each part that varies."""
     text = re.sub(r"\s+", " ", text.replace("`", "'")).strip()
     return re.sub(rf"{VARIES}(?:[ ,:;]*{VARIES})+", VARIES, text)
 
@@ -71,7 +71,7 @@ def _python() -> Iterator[Message]:
 
 
 def _error_classes(trees: list[ast.Module]) -> set[str]:
-    """`SwitchbenchError`, what is made of it, and the errors that others are made into."""
+    """Return the names of `SwitchbenchError`, its subclasses, and the errors that become these."""
     known = {"SwitchbenchError", "LabError", "GuestError", "TooManyError"}
     bases: dict[str, set[str]] = {}
     for tree in trees:
@@ -88,7 +88,7 @@ def _name(node: ast.expr) -> str:
 
 
 def template(node: ast.expr) -> str:
-    """Text as far as it is written there."""
+    """Return the text of an expression; what is no literal is one sign."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -111,7 +111,7 @@ def _c() -> Iterator[Message]:
 
 
 def _c_rules(source: str) -> Iterator[tuple[int, str]]:
-    """The sentences of tables of rules, and where each begins (engine/document)."""
+    """Yield the sentences of tables of rules, and where each begins (engine/document)."""
     for found in _RULE.finditer(source):
         value = "" if found[2] == "NONE" else f", not {VARIES}"
         text = "".join(literal for literal, _ in _LITERAL.findall(found[1]))
@@ -125,7 +125,7 @@ def c_text(literals: str) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts of a file of data."""
+    """Return all texts of a file of data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -135,7 +135,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 @functools.cache
 def literals() -> str:
-    """All texts of the sources, each in one piece as it is written, in one long text."""
+    """Return all texts of the sources, each in one piece as it is written, in one long text."""
     found: list[str] = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(parsed(path.read_text())):

@@ -34,7 +34,7 @@ CHOOSES = "--lab"  # an option of every command that takes a configuration
 
 
 def cells(*texts: str) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |"
 
 
@@ -87,7 +87,7 @@ def command_line(page: str) -> str:
 
 
 def _below(action: argparse.Action) -> dict[str, Parser]:
-    """The commands that an argument chooses among."""
+    """Return the commands that an argument chooses among."""
     return dict(action.choices or {}) if isinstance(action, argparse._SubParsersAction) else {}
 
 
@@ -102,7 +102,7 @@ def _commands(parser: Parser) -> Iterator[tuple[str, Parser]]:
 
 
 def _about(command: Parser) -> str:
-    """Its first sentence, and its form without options."""
+    """Return a command's first sentence, and its form without options."""
     words = [_name(command, a) for a in command._get_positional_actions() if not _below(a)]
     about = re.split(r"\n\s*\n", command.description or "")[0].rstrip(".")
     said = f"{about[:1].upper()}{about[1:]}.\n\n" if about else ""
@@ -110,7 +110,7 @@ def _about(command: Parser) -> str:
 
 
 def _arguments(command: Parser) -> Iterator[Option]:
-    """Those by their place, then the options."""
+    """Return the arguments by their place, then the options."""
     for action in command._get_positional_actions():
         if not _below(action):
             yield _name(command, action), _help(command, action)
@@ -120,7 +120,7 @@ def _arguments(command: Parser) -> Iterator[Option]:
 
 
 def _name(command: Parser, action: argparse.Action) -> str:
-    """`--load LOAD`, or an argument by its place."""
+    """Return an option's name, as `--load LOAD`, or an argument's."""
     formatter = command._get_formatter()
     metavar = formatter._get_default_metavar_for_optional(action)
     if not action.option_strings:
@@ -172,7 +172,7 @@ _OF_TRANSPORT = ("not tcp", "not verbs")  # when a column is null: only its name
 
 
 def _table_columns(name: str) -> str:
-    """The columns of one table; what both ends of a flow have stands in one row."""
+    """Return the columns of one table; what both ends of a flow have stands in one row."""
     rows: dict[str, tuple[list[str], str, str]] = {}
     special: dict[str, list[str]] = {}
     for column in TABLES[name]:

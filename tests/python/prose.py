@@ -54,7 +54,7 @@ class Finding:
 
 @functools.cache
 def rules() -> tuple[tuple[str, re.Pattern[str], str], ...]:
-    """Each rule as written, as an expression, and what to write instead."""
+    """Return each rule as written, as an expression, and what to write instead."""
     lines = [line for line in WORDS.read_text().splitlines() if not line.startswith("#")]
     pairs = [line.split("\t") for line in lines]
     return tuple(
@@ -63,13 +63,13 @@ def rules() -> tuple[tuple[str, re.Pattern[str], str], ...]:
 
 
 def lint(texts: Iterable[Text]) -> list[Finding]:
-    """What they break."""
+    """Return the rules that texts break."""
     return [finding for text in texts for finding in _of(text)]
 
 
 @functools.cache
 def texts() -> list[Text]:
-    """All that a person meets."""
+    """Return all texts that a person meets."""
     told = [Text("message", f"{one.file}:{one.line}", one.text) for one in messages.collect()]
     known = {one.words for one in told}
     return [
@@ -135,7 +135,7 @@ def _parts(kind: str, place: str, said: str) -> Iterator[Text]:
 
 
 def _not_said(tree: ast.AST) -> Iterator[ast.AST]:
-    """Documentation of the code, and pieces of texts that are checked as a whole."""
+    """Yield documentation of the code, and parts of texts that are checked as a whole."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr):
             yield node.value

@@ -41,14 +41,14 @@ from synthetic import (
 
 @cache
 def _validator() -> Draft202012Validator:
-    """Of the summary, by a schema that is one."""
+    """Return a validator of summaries, with a schema that is valid itself."""
     form = summary_schema()
     Draft202012Validator.check_schema(form)
     return Draft202012Validator(form)
 
 
 def validate_summary(summary: Any) -> None:
-    """Raises what is wrong with it most."""
+    """Raise the most relevant mistake of a summary."""
     fault = best_match(_validator().iter_errors(summary))
     if fault is not None:
         raise fault
@@ -58,18 +58,18 @@ def validate_summary(summary: Any) -> None:
 
 
 def rows_in(directory: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of a table of a results directory."""
+    """Return the rows of a table of a results directory."""
     rows: list[dict[str, Any]] = TableFile(directory, table).whole().to_pylist()
     return rows
 
 
 def told_in(directory: Path) -> list[dict[str, Any]]:
-    """All that is in a results directory."""
+    """Return all records of a results directory."""
     return list(records_in(directory))
 
 
 def replace_rows(directory: Path, table: str, rows: list[dict[str, Any]]) -> None:
-    """Another table in its place, as Parquet."""
+    """Replace a table of a results directory, as Parquet."""
     for _, stream in stream_files(directory, table):
         stream.unlink()
     data = pa.Table.from_pylist(rows, arrow_schema(table))
@@ -80,12 +80,12 @@ class Feed:
     """A summary that takes records as the controller gives them."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Nothing came yet."""
+        """Begin without a record."""
         self.summary = Summary(run, brief)
         self._collector = Collector(run)
 
     def take(self, *records: Record) -> None:
-        """Some more records."""
+        """Take further records."""
         for record in records:
             for phase in self._collector.take(record):
                 self.summary.take_phase(PhaseRows.of(phase))
@@ -95,21 +95,21 @@ class Feed:
                 self.summary.close_ended()
 
     def all(self) -> Summary:
-        """The summary, with the phases that have not ended."""
+        """Return the summary, with the phases that have not ended."""
         for phase in self._collector.rest():
             self.summary.take_phase(PhaseRows.of(phase))
         return self.summary
 
 
 def fed(run: Run, records: Iterable[Record], brief: bool = False) -> Summary:
-    """The summary that took these records."""
+    """Return the summary of these records."""
     feed = Feed(run, brief)
     feed.take(*records)
     return feed.all()
 
 
 def write_tables(directory: Path, run: Run, records: Iterable[Record]) -> None:
-    """The streams of a results directory, as the controller writes them of these records."""
+    """Write the streams of a results directory, as the controller does from these records."""
     collector = Collector(run)
     with TableWriter(directory) as tables:
         for record in records:
@@ -124,7 +124,7 @@ def write_tables(directory: Path, run: Run, records: Iterable[Record]) -> None:
 
 
 def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
-    """A results directory of these records as a run leaves it, sealed."""
+    """Return a results directory of these records as a run leaves it, sealed."""
     directory = RunDirectory(path)
     directory.write_configuration(run.effective)
     write_plan(path, run)
@@ -156,14 +156,14 @@ class Repeats:
 
 
 def rate_mbps(frames: float) -> float:
-    """Payload of so many frames of a window."""
+    """Return payload of so many frames of a window."""
     return frames * FRAME_PAYLOAD * 8 / WINDOW_S / 1e6
 
 
 def make(
     path: Path, *tests: Repeats, hosts: Sequence[str] = ("node1", "node2"), **configuration: Any
 ) -> Path:
-    """A results directory; `configuration`: more of the configuration as understood."""
+    """Return a results directory; `configuration`: more of the configuration as understood."""
     site = make_site(hosts)
     trials = list(_trials_of(site, tests))
     understood = {

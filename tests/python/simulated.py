@@ -82,7 +82,7 @@ LOSSY_PHASES = 2 * (11 + 3)
 
 
 def site_of(choice: Choice) -> Site:
-    """One port a host, module after module."""
+    """Return a site of one port a host, module after module."""
     each = -(-choice.ranks // choice.modules)
     processes = []
     for number in range(choice.ranks):
@@ -96,7 +96,7 @@ def site_of(choice: Choice) -> Site:
 
 
 def phases_of(pattern: str, ranks: int, seed: int) -> list[Phase]:
-    """The flows of a pattern (patterns/), phase by phase."""
+    """Return the flows of a pattern (patterns/), phase by phase."""
     all_ranks = np.arange(ranks)
     if pattern == "chain":
         return [Phase("chain", all_ranks[:-1], all_ranks[1:])]
@@ -127,7 +127,7 @@ _PARAMETERS: dict[str, Json] = {
 
 
 def run_of(choice: Choice) -> Run:
-    """Every pattern over every transport, a chain of several lengths; transports take turns."""
+    """Return a run of all patterns over all transports, which alternate; chains of several lengths."""
     site = site_of(choice)
     trials: list[Trial] = []
     for test, pattern in enumerate(choice.patterns):
@@ -162,7 +162,7 @@ def run_of(choice: Choice) -> Run:
 
 @dataclass(frozen=True)
 class _Result:
-    """What a phase's flows came to."""
+    """The counts of a phase's flows."""
 
     names: list[str]  # by rank
     phase: Phase
@@ -174,7 +174,7 @@ class _Result:
 
     @property
     def ends(self) -> list[tuple[str, str]]:
-        """Sources and destinations by name."""
+        """Return sources and destinations by name."""
         return [
             (self.names[s], self.names[d])
             for s, d in zip(self.phase.src.tolist(), self.phase.dst.tolist(), strict=True)
@@ -182,7 +182,7 @@ class _Result:
 
 
 def rates_bps(choice: Choice, phase: Phase, random: Generator) -> tuple[Floats, Floats]:
-    """Layer-1 bit/s of each flow: offered, and what the trunks let through."""
+    """Return the layer-1 bit/s of each flow: offered, and what the trunks let through."""
     each = -(-choice.ranks // choice.modules)
     offered = LOAD * LINE_BPS / np.bincount(phase.src, minlength=choice.ranks)[phase.src]
     module, other = phase.src // each, phase.dst // each
@@ -251,7 +251,7 @@ def _counts(verb: str, count: int, frames: bool) -> Row:
 
 
 def _intervals(result: _Result) -> Iterator[Row]:
-    """Each flow's bytes, evenly over the spans but for the last one."""
+    """Return each flow's bytes, evenly over the spans but for the last one."""
     payload = result.delivered * (PAYLOAD if result.trial.transport == "dpdk" else 1)
     for (src, dst), count in zip(result.ends, payload.tolist(), strict=True):
         least = count // SPANS * 9 // 10
@@ -294,7 +294,7 @@ def _ports(result: _Result) -> Iterator[Row]:
 
 
 def _nodes(result: _Result, nodes: Sequence[str], state: str) -> Iterator[Row]:
-    """All nodes say the same skew, and each its own CPU time."""
+    """Yield the record of each node: the same skew, and its own CPU time."""
     start = round(20 + 30 * np.sin(result.number) ** 2, 3)
     cpu_s = 0.05 if result.trial.transport == "dpdk" else 0.4
     for node in nodes:
@@ -308,7 +308,7 @@ def _nodes(result: _Result, nodes: Sequence[str], state: str) -> Iterator[Row]:
 
 
 def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> PhaseData:
-    """The rows of a phase, as the controller appends them."""
+    """Return the rows of a phase, as the controller appends them."""
     timed = choice.timed and result.number % choice.timed == 0
     found = {
         "flows": _flows(result),
@@ -327,7 +327,7 @@ def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> PhaseData:
 
 
 def _events(nodes: Sequence[str], ports: Sequence[Port]) -> Iterator[Row]:
-    """What nodes say before the first trial."""
+    """Return what nodes say before the first trial."""
     for number, node in enumerate(nodes):
         yield hello(node, host=node, boot=f"{number:016x}")
     opened = {"link_bps": LINE_BPS, "line_rate_bps": LINE_BPS, "driver": "simulated"}

@@ -146,7 +146,7 @@ def _places(wheres: list[str]) -> str:
 def _joined(
     pairs: Iterable[tuple[tuple[str, str], T]],
 ) -> Iterable[tuple[tuple[str, str], list[T]]]:
-    """What differs, by what is the same, in the order of its first mention."""
+    """Return rows that differ in one cell as one, in the order of their first mention."""
     found: dict[tuple[str, str], dict[T, None]] = {}
     for same, other in pairs:
         found.setdefault(same, {})[other] = None

@@ -22,7 +22,7 @@ PLACE: dict[str, Any] = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
 def make_site(
     hosts: int | Sequence[str] = 2, launch: str = "lab", line_bps: int = LINE_BPS, **more: Any
 ) -> Site:
-    """Hosts of these names, or node1 ..., with one port e0 each, one process a host."""
+    """Return hosts of these names, or node1 ..., with one port e0 each, one process a host."""
     names = [f"node{i + 1}" for i in range(hosts)] if isinstance(hosts, int) else hosts
     processes = []
     for name in names:
@@ -32,7 +32,7 @@ def make_site(
 
 
 def make_trial(site: Site, number: int = 0, **changes: Any) -> Trial:
-    """Pairs over all ports of the site, one second of dpdk frames at 95 %."""
+    """Return pairs over all ports of the site, one second of dpdk frames at 95 %."""
     trial = Trial(
         id=number, test=0, repeat=0, transport="dpdk", parts=(Part("lab", site.ports),),
         pattern={"name": "pairs", "partners": "neighbours"},
@@ -44,12 +44,12 @@ def make_trial(site: Site, number: int = 0, **changes: Any) -> Trial:
 
 
 def make_run(site: Site, *trials: Trial, **more: Any) -> Run:
-    """A run of these trials."""
+    """Return a run of these trials."""
     return Run(site, trials, seed=1, effective={"switchbench": 1}, **more)
 
 
 def hello(node: str, **changes: Any) -> dict[str, Any]:
-    """A node's hello."""
+    """Return a node's hello."""
     return {
         "type": "hello", "node": node, "protocol": 2, "version": __version__, "host": "here",
         "boot": "00112233aabbccdd", "pid": 7, "control": "127.0.0.1:4000", "key": "", "cpus": 2,
@@ -58,7 +58,7 @@ def hello(node: str, **changes: Any) -> dict[str, Any]:
 
 
 def frames_count(prefix: str, frames: int | None) -> dict[str, Any]:
-    """The counts of so many frames of FRAME bytes."""
+    """Return the counts of so many frames of FRAME bytes."""
     if frames is None:
         return {prefix + name: None for name in ("frames", "frame_bytes", "payload_bytes")}
     return {
@@ -69,7 +69,7 @@ def frames_count(prefix: str, frames: int | None) -> dict[str, Any]:
 
 
 def frame_side(side: str, src: str, dst: str, frames: int, window: int, **more: Any) -> Any:
-    """A `flow` record of dpdk; more: other keys, or others' values."""
+    """Return a `flow` record of dpdk; more: other keys, or others' values."""
     record = PLACE | {
         "type": "flow", "node": (src if side == "source" else dst).split(":")[0], "side": side,
         "src": src, "dst": dst, "role": "generate", "messages": None, "window_messages": None,
@@ -81,7 +81,7 @@ def frame_side(side: str, src: str, dst: str, frames: int, window: int, **more: 
 
 
 def tcp_side(side: str, src: str, dst: str, sent: int, window: int, **more: Any) -> Any:
-    """A `flow` record of tcp in payload bytes."""
+    """Return a `flow` record of tcp in payload bytes."""
     nothing = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
     given = {"payload_bytes": sent, "window_payload_bytes": window, "messages": sent // 65536}
     return frame_side(side, src, dst, 0, 0) | nothing | given | more
@@ -98,12 +98,12 @@ def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows
 
 
 def rows_of(table: str, *rows: dict[str, Any]) -> Rows:
-    """Rows of a table as columns."""
+    """Return rows of a table as columns."""
     return Rows.of(table, rows)
 
 
 def port_record(port: str, **changes: Any) -> dict[str, Any]:
-    """A `port` record on which nothing happened."""
+    """Return a `port` record on which nothing happened."""
     counts = ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused")
     hardware = ("dropped_receive", "dropped_send", "errors", "pause")
     head = {"type": "port", "node": port.split(":")[0], "port": port}
@@ -111,7 +111,7 @@ def port_record(port: str, **changes: Any) -> dict[str, Any]:
 
 
 def phase_record(node: str, **changes: Any) -> dict[str, Any]:
-    """A `phase` record that ended well."""
+    """Return a `phase` record that ended well."""
     return {
         "type": "phase", "node": node, "trial": 0, "repeat": 0, "phase": 0, "name": "pairs",
         "window_ns": 1_000_000_000, "elapsed_ns": 1_500_000_000, "start_skew_us": 120.5,
@@ -121,7 +121,7 @@ def phase_record(node: str, **changes: Any) -> dict[str, Any]:
 
 
 def trial_record(node: str, **changes: Any) -> dict[str, Any]:
-    """A `trial` record that ended well."""
+    """Return a `trial` record that ended well."""
     return {
         "type": "trial", "node": node, "trial": 0, "repeat": 0, "phases": 1,
         "elapsed_ns": 1_800_000_000, "state": "complete",
@@ -129,7 +129,7 @@ def trial_record(node: str, **changes: Any) -> dict[str, Any]:
 
 
 def pair_records() -> list[dict[str, Any]]:
-    """node1 and node2 to each other: 8,000 and 8,000 frames sent, 10 of the second flow lost."""
+    """Return records of node1 and node2: each sends 8,000 frames, and the second flow loses 10."""
     first, second = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
     return [
         hello("node1"),
@@ -148,7 +148,7 @@ def pair_records() -> list[dict[str, Any]]:
 
 
 def about() -> dict[str, Any]:
-    """The `run` of a summary, but for what the records say."""
+    """Return the `run` of a summary, but for what the records say."""
     machine = {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None}
     return {
         "id": "run-1", "started": "2026-01-01T00:00:00Z", "elapsed_s": 3.0,
@@ -176,13 +176,13 @@ def blank(form: str | dict[str, Any]) -> Any:
 
 
 def bare_summary() -> dict[str, Any]:
-    """A summary of a run of which nothing is known."""
+    """Return a summary of a run of which nothing is known."""
     empty: dict[str, Any] = blank(summary_schema())
     return empty | {"status": "complete", "run": blank("RunEntry") | about()}
 
 
 def plan_entry(trial: Trial) -> dict[str, Any]:
-    """What a summary says of a trial that nothing is known of but what it is."""
+    """Return a summary's entry of a trial without results."""
     (part,) = trial.parts
     what: dict[str, Any] = {
         name: getattr(trial, name)
