@@ -358,7 +358,7 @@ def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
 
 
 def gates() -> list[Stage]:
-    """What machines can decide about the text alone: `--only gates` runs these."""
+    """Return the stages that check the text alone: `--only gates` runs these."""
     c_files = sources(".c", ".h")
     tool = {name: str(TOOLS / name) for name in ("ruff", "mypy")}
     python = [name for name in ("scripts", "tests", "doc") if (ROOT / name).exists()]

@@ -59,7 +59,7 @@ class Estimate:
 
     @property
     def covers(self) -> bool:
-        """Whether the truth, 0, is within the bound."""
+        """Return whether the truth, 0, is within the bound."""
         return abs(self.offset) <= self.bound
 
 
@@ -107,7 +107,7 @@ def show(title: str, found: list[Estimate]) -> float:
 
 @contextmanager
 def relay(space: str) -> Iterator[None]:
-    """One way takes longer meanwhile."""
+    """Yield one way takes longer meanwhile."""
     command = inside(space, sys.executable, "-c", RELAY)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:

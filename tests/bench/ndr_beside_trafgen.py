@@ -91,7 +91,7 @@ def ours(summary: Mapping[str, Any], percent: float) -> list[Sent]:
 
 @contextlib.contextmanager
 def paced(lab: Lab, percent: float) -> Iterator[None]:
-    """The sender's own kernel lets frames out at this rate, two at a time."""
+    """Yield the sender's own kernel lets frames out at this rate, two at a time."""
     tc = ["ip", "netns", "exec", lab_addresses.namespace_name(lab.name, "node1"), "tc", "qdisc"]
     root = ["dev", lab_addresses.IFACE, "root"]
     rate = f"{round(percent / 100 * LINE_BPS)}bit"
@@ -129,7 +129,7 @@ def trafgen(lab: Lab, packet: Path, percent: float, frames: int) -> Sent:
 
 
 def show(name: str, percent: float, trials: list[Sent]) -> float:
-    """A line of a tester at one load; the median loss in percent."""
+    """Return a line of a tester at one load; the median loss in percent."""
     if not trials:
         print(f"  {name:8} {percent:6.2f} %: no trial")
         return float("nan")

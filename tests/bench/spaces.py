@@ -13,12 +13,12 @@ PREFIX_BITS = 24
 
 
 def address(index: int, place: int = 0) -> str:
-    """The address of a namespace's interface, both counted from 0."""
+    """Return the address of a namespace's interface, both counted from 0."""
     return f"10.77.{place}.{index + 1}"
 
 
 def inside(name: str, *command: str) -> list[str]:
-    """The command, run in a namespace."""
+    """Return the command, run in a namespace."""
     return ["ip", "netns", "exec", name, *command]
 
 
@@ -28,7 +28,7 @@ def _ip(*words: str) -> None:
 
 @contextmanager
 def spaces(count: int, *ifaces: str) -> Iterator[list[str]]:
-    """The names of so many namespaces, each with these interfaces (`ctl0`), without IPv6.
+    """Yield the names of so many namespaces, each with these interfaces (`ctl0`), without IPv6.
 
     The switch's end of interface `place` of namespace `index` is `p{place}-{index}`, in the
     namespace that switch_of names.
@@ -62,5 +62,5 @@ def spaces(count: int, *ifaces: str) -> Iterator[list[str]]:
 
 
 def switch_of(name: str) -> str:
-    """The namespace of the bridges that a namespace is at."""
+    """Return the namespace of the bridges that a namespace is at."""
     return f"{name.partition('n')[0]}s"

@@ -20,7 +20,7 @@ SSH_HEAD = 'while [ "$1" != -- ]; do shift; done; host=$2; set -- sh -c "$3"'
 
 
 def plan(folder: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
-    """Return a run of pairs on node1 to node4, with further keys of the site or `tests`, or a `lab`."""
+    """Return a run of pairs on node1 to node4; `keys`: of the site, or `tests`, or a `lab`."""
     ports = {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}}
     hosts = {"launch": "ssh", "hosts": "node[1-4]", "ports": ports}
     site = {} if "lab" in keys else hosts

@@ -127,7 +127,7 @@ _PARAMETERS: dict[str, Json] = {
 
 
 def run_of(choice: Choice) -> Run:
-    """Return a run of all patterns over all transports, which alternate; chains of several lengths."""
+    """Return a run of all patterns over transports in turn, chains of several lengths."""
     site = site_of(choice)
     trials: list[Trial] = []
     for test, pattern in enumerate(choice.patterns):

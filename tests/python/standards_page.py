@@ -84,7 +84,7 @@ def _parameters(suites: list[Suite]) -> Iterator[str]:
 def _page(
     suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]], common: list[str]
 ) -> Iterator[str]:
-    """A suite's page. A definition in the words of an earlier suite's names its measure."""
+    """Yield a suite's page. A definition in the words of an earlier suite's names its measure."""
     yield f"# {suite.title}: `suite: {suite.name}`"
     yield ""
     yield "Parameters, clauses and results of all suites: [standards](standards.md)."

@@ -90,7 +90,7 @@ Arrows = Mapping[str, Iterable[str]]
 
 @functools.cache
 def project_files() -> tuple[Path, ...]:
-    """Every file of the project, below its root; what was built or installed is none."""
+    """Return every file of the project, below its root; what was built or installed is none."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = (Path(name) for name in listed.split("\0") if name)
@@ -108,7 +108,7 @@ def c_sources() -> dict[Path, list[tuple[str, str]]]:
 
 
 def python_sources() -> dict[str, str]:
-    """Each module of the command by its path in the package."""
+    """Return each module of the command by its path in the package."""
     return {str(p.relative_to(PACKAGE)): p.read_text() for p in PACKAGE.rglob("*.py")}
 
 
@@ -141,7 +141,7 @@ def forbidden(path: Path, sign: str, name: str) -> str | None:
 
 
 def circles(arrows: Arrows) -> list[list[str]]:
-    """The sets of nodes that reach each other."""
+    """Return the sets of nodes that reach each other."""
     graph = networkx.DiGraph((a, b) for a, others in arrows.items() for b in others if a != b)
     return sorted(sorted(c) for c in networkx.strongly_connected_components(graph) if len(c) > 1)
 
@@ -218,12 +218,12 @@ NAMES_TRANSPORTS = {
 
 
 def c_compares(code: str) -> bool:
-    """Whether this C text compares a string with a transport's name or unit."""
+    """Return whether this C text compares a string with a transport's name or unit."""
     return any(TRANSPORT_WORD.search(found[1]) for found in COMPARISON.finditer(code))
 
 
 def python_names(code: str) -> bool:
-    """Whether a string of this Python text is the name of a transport."""
+    """Return whether a string of this Python text is the name of a transport."""
     nodes = ast.walk(messages.parsed(code))
     return any(isinstance(node, ast.Constant) and node.value in NAMES for node in nodes)
 
@@ -280,14 +280,14 @@ def test_each_source_file_names_its_licence_and_no_path_of_a_machine() -> None:
 
 
 def undocumented(code: str) -> int:
-    """Lines of a module besides its docstrings."""
+    """Return lines of a module besides its docstrings."""
     nodes = (node for node in ast.walk(messages.parsed(code)) if isinstance(node, ast.Expr))
     texts = (node.value for node in nodes if isinstance(node.value, ast.Constant))
     return len(code.splitlines()) - sum((t.end_lineno or 0) - t.lineno + 1 for t in texts)
 
 
 def classes(files: Mapping[str, str]) -> dict[str, list[str]]:
-    """The names of public classes, and the files that each stands in."""
+    """Return the names of public classes, and the files that each stands in."""
     found: dict[str, list[str]] = {}
     for name, code in files.items():
         for node in ast.walk(messages.parsed(code)):

@@ -35,7 +35,7 @@ from switchbench.topology.form import TopologyError
 
 
 def device(ports: int, groups: tuple[int, ...] = (), chain: bool = False) -> Device:
-    """A device of so many ports, the first of them in groups of these sizes."""
+    """Return a device of so many ports, the first of them in groups of these sizes."""
     names = [f"p{number}" for number in range(1, ports + 1)]
     ends = [sum(groups[:place]) for place in range(len(groups) + 1)]
     parts = {f"g{i}": tuple(names[a:b]) for i, (a, b) in enumerate(pairwise(ends))}
@@ -43,7 +43,7 @@ def device(ports: int, groups: tuple[int, ...] = (), chain: bool = False) -> Dev
 
 
 def hosts(number: int, first: int = 1) -> dict[str, str]:
-    """So many host ports in ports that follow each other."""
+    """Return this number of host ports, in consecutive ports."""
     return {f"n{i}:e0": f"p{first + i}" for i in range(number)}
 
 
@@ -97,7 +97,7 @@ def test_moves_say_cables_and_loops() -> None:
 
 
 def lost_in(rate: float, frames: int, chance: random.Random) -> int:
-    """How many of so many frames are lost (a normal or an exact draw)."""
+    """Return the number of lost frames (a normal or an exact draw)."""
     mean = rate * frames
     if mean > 50:
         return min(frames, max(0, round(chance.gauss(mean, math.sqrt(mean * (1 - rate))))))
@@ -153,7 +153,7 @@ def test_a_chain_without_loss_is_one_round() -> None:
 
 
 def described(**keys: Any) -> dict[str, Any]:
-    """What the switch of a lab reads."""
+    """Return the document that the switch of a lab reads."""
     (found,) = switches.descriptions("x", load("model-48", keys))
     return found
 
@@ -202,7 +202,7 @@ SITE = {
 
 
 def link(changes: int, port: str = "", carrier: int = 1) -> str:
-    """What a host answers: its carrier, how often it changed, and by LLDP its port."""
+    """Return the answer of a host: its carrier, the number of its changes, and by LLDP its port."""
     name = "/sys/class/net/eth7/carrier"
     lldp = ""
     if port:
@@ -239,7 +239,7 @@ def say(answers: Path, *links: str) -> None:
 
 
 def begin(tmp_path: Path, **site: Any) -> tuple[Path, Path]:
-    """A configuration and the directory of its campaign, not begun."""
+    """Return a configuration and the directory of its campaign, not begun."""
     conf = tmp_path / "conf.yaml"
     tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": SITE | site, "tests": tests}))

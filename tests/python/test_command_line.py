@@ -22,7 +22,7 @@ FILE = "switchbench: 1\nsite: {lab: two-modules}\ntransport: dpdk\n"
 
 
 def loaded(*words: str) -> Run:
-    """The run of `plan` with these words."""
+    """Return the run of `plan` with these words."""
     return load_run(build_parser(["plan"]).parse_args(["plan", *words]))
 
 

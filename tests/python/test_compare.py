@@ -50,13 +50,13 @@ Rows = list[dict[str, Any]]
 
 
 def result(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
-    """What the command writes as JSON."""
+    """Return what the command writes as JSON."""
     value: dict[str, Any] = json.loads(cli.prints("compare", *words, "--json", "-", status=status))
     return value
 
 
 def only(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
-    """The only comparison."""
+    """Return the only comparison."""
     (one,) = result(cli, *words, status=status)["comparisons"]
     return dict(one)
 
@@ -69,7 +69,7 @@ def refused(cli: Command, *words: object, shown: bool = False) -> str:
 
 
 def row(rows: Rows, measure: str, of: str | None = None) -> dict[str, Any]:
-    """The only row of that measure."""
+    """Return the only row of that measure."""
     (found,) = [one for one in rows if one["measure"] == measure and one["of"] == of]
     return found
 
@@ -536,7 +536,7 @@ def figures(cli: Command, *words: object, status: int = 0) -> dict[Key, tuple[fl
 
 
 def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
-    """A result of ours over TCP; `changes`: of its plans and phases."""
+    """Return a result of ours over TCP; `changes`: of its plans and phases."""
     make(path, Repeats([(7000, 6800)]))
     summary = json.loads((path / SUMMARY).read_text())
     for entry in (*summary["plans"], *summary["trials"]):
@@ -689,7 +689,7 @@ def runs(folder: Path, frames: Sequence[int], load: float = 95.0) -> list[str]:
 
 
 def course(cli: Command, words: Sequence[str], status: int) -> dict[str, Any]:
-    """The course of the mean rate, as the command writes it."""
+    """Return the course of the mean rate, as the command writes it."""
     found = result(cli, "--history", *words, status=status)
     (rate,) = [one for one in found["courses"] if one["measure"] == "mean_rate"]
     return dict(rate)
@@ -782,7 +782,7 @@ RANKS = ("node1:e0", "node2:e0")
 
 
 def repeated(number: int, name: str, size: int, times: Times, **more: Any) -> list[Any]:
-    """A function's trials with their records."""
+    """Return a function's trials with their records."""
     return [
         (trial, [execution(trial, rank, [us]) for rank, us in zip(RANKS, both, strict=True)])
         for repeat, both in enumerate(times)
@@ -796,7 +796,7 @@ def repeated(number: int, name: str, size: int, times: Times, **more: Any) -> li
 
 
 def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
-    """A results directory of these trials; all flows carry the same."""
+    """Return a results directory of these trials; all flows carry the same."""
     trials = [trial for part in parts for trial, _ in part]
     site = synthetic.make_site()
     understood = {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
@@ -819,7 +819,7 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
 
 
 def rows(cli: Command, *words: object) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows by the pair's title and measure."""
+    """Return the rows by the pair's title and measure."""
     one = only(cli, *words)
     titles = [pair["baseline"]["title"] for pair in one["pairs"]]
     return {(titles[row["pair"]], row["measure"]): row for row in one["plans"]}
@@ -864,7 +864,7 @@ def test_empty_messages_have_times_and_no_rates(tmp_path: Path, cli: Command) ->
 
 
 def kernels(number: int, times: Times) -> list[Any]:
-    """Repeats of a kernel of 15 iterations."""
+    """Return repeats of a kernel of 15 iterations."""
     found = []
     for repeat, both in enumerate(times):
         trial, records = kernel_run("tcp", number, both)

@@ -23,7 +23,7 @@ LIMIT_S = 20
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files, where the shells look for them."""
+    """Return the files, where the shells look for them."""
     folder = tmp_path_factory.mktemp("share")
     for shell, place in manual.SHELLS.items():
         (folder / place).parent.mkdir(parents=True)
@@ -37,7 +37,7 @@ def needs(shell: str) -> None:
 
 
 def bash_offers(share: Path, line: str) -> set[str]:
-    """What bash would offer for the last word."""
+    """Return what bash would offer for the last word."""
     script = """
         . "$1"; shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -56,7 +56,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
 
 
 def fish_offers(share: Path, line: str) -> set[str]:
-    """What fish would offer for the last word."""
+    """Return what fish would offer for the last word."""
     needs("fish")
     place = share / manual.SHELLS["fish"]
     done = subprocess.run(

@@ -122,7 +122,7 @@ TEST = "tests: [{pattern: chain}]\n"
 
 
 def site_of(folder: Path, text: str, *assignments: str) -> Site:
-    """The site of a configuration."""
+    """Return the site of a configuration."""
     return read_text(folder, f"switchbench: 1\nsite: {text}\n{TEST}", *assignments).site
 
 
@@ -130,7 +130,7 @@ CASES: dict[str, Any] = read_file(PROJECT / "tests/python/data/sites.yaml").data
 
 
 def found_at(value: Any, path: list[str]) -> Any:
-    """What stands at a path into a site, as plain values; `*`: of every item."""
+    """Return the plain values at a path into a site; `*`: of every item."""
     for depth, part in enumerate(path):
         if part == "*":
             return [found_at(item, path[depth + 1 :]) for item in value]
@@ -253,7 +253,7 @@ def test_the_rows_are_the_keys() -> None:
 
 
 def known(pattern: dict[str, object]) -> list[str]:
-    """The words that the engine takes in the place of one that it does not know."""
+    """Return the words that the engine takes in the place of one that it does not know."""
     with pytest.raises(PlanRefused) as refused:
         plan_size(4, pattern, 1)
     return re.split(", | or ", str(refused.value).rpartition(" one of ")[2])
@@ -446,7 +446,7 @@ def test_every_spelling_is_the_number_times_its_unit(kind: Quantity) -> None:
 
 
 def of_topology(text: str) -> int:
-    """A rate of a topology file's link."""
+    """Return a rate of a topology file's link."""
     read = topology.parse({"topology": 1, "rate": text, "modules": ["m"], "nodes": {"n1": {}}}, "t")
     return read.nodes[0].rate_bps
 

@@ -405,7 +405,7 @@ def test_whole_phases_of_a_trial_stay(tmp_path: Path) -> None:
 
 
 def busy_bench(path: Path, rounds: int) -> Bench:
-    """Two trials; the first, and its first repetition, find node1's host busy."""
+    """Return two trials; the first, and its first repetition, find node1's host busy."""
     bench = Bench(path)
     site = bench.run.site
     trials = [make_trial(site, number) for number in (0, 1)]

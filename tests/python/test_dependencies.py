@@ -25,7 +25,7 @@ HEADINGS = {
 
 
 def table(heading: str) -> dict[str, str]:
-    """The rows below the heading that holds these words: name -> reason."""
+    """Return the rows below the heading that holds these words: name -> reason."""
     section = re.search(rf"^## [^\n]*{heading}[^\n]*$(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
     assert section, f"doc/developer/dependencies.md has no section '{heading}'"
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section[1], re.M)
@@ -33,7 +33,7 @@ def table(heading: str) -> dict[str, str]:
 
 
 def packages(tier: str) -> list[str]:
-    """What scripts/packages lists for a tier."""
+    """Return the packages of a tier in scripts/packages."""
     lines = (ROOT / "scripts" / "packages").read_text().splitlines()
     return [line.split()[1] for line in lines if line.split()[:1] == [tier]]
 

@@ -27,7 +27,7 @@ from switchbench.labs.devices import Missing
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An engine that says its version."""
+    """Return an engine that says its version."""
     path = tmp_path / "switchbench-node"
     path.write_text("#!/bin/sh\necho switchbench-node 7.7\n")
     path.chmod(0o755)
@@ -272,7 +272,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A host on which all is well but ECN, which its interface does not show."""
+    """Return a host on which all is well but ECN, which its interface does not show."""
     return Machine(tmp_path, monkeypatch)
 
 

@@ -168,7 +168,7 @@ def test_an_interface_with_several_neighbours_is_not_blamed() -> None:
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:
-    """The figures of these files, as a directory's summary has them."""
+    """Return the figures of these files, as a directory's summary has them."""
     out = tmp_path / "out"
     more = [] if ranks is None else ["--ranks", str(ranks)]
     assert main(["import", *(str(DATA / name) for name in names), "--out", str(out), *more]) == 0

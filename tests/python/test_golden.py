@@ -135,7 +135,7 @@ KEPT = Path(__file__).parent / "data" / "transcripts"
 
 
 def printed(*words: str) -> str:
-    """What a command prints, and its exit status."""
+    """Return the output of a command, and its exit status."""
     with contextlib.redirect_stdout(io.StringIO()) as stream:
         status = main(list(words))
     return f"{stream.getvalue()}exit status {status}\n"
@@ -150,7 +150,7 @@ def compare(name: str) -> str:
 
 
 def report(name: str) -> str:
-    """The page's sections in their order, and of each figure its traces with their ends."""
+    """Return the page's sections in their order, and of each figure its traces with their ends."""
     page = build._Page(Measured.load(Path(name)))
     page.finish()
     return "\n".join(line for section in page.sections.values() for line in outline(section)) + "\n"
@@ -372,7 +372,7 @@ def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run that was really measured, with clauses."""
+    """Return a run that was really measured, with clauses."""
     return golden.unpack("clauses", tmp_path)
 
 

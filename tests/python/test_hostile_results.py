@@ -62,7 +62,7 @@ ENDS = {"src": "node1:e0", "dst": "node2:e0"}
 
 
 def rich_records() -> list[Json]:
-    """One of each type that the summary reads."""
+    """Return a record of each type that the summary reads."""
     records = pair_records()
     head = {"node": "node1", "transport": "dpdk"}
     times = {
@@ -109,7 +109,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each part of a value, to some depth."""
+    """Yield the way to each part of a value, to some depth."""
     if at:
         yield at
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -122,7 +122,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(value: Any, at: tuple[Any, ...], new: Any) -> Any:
-    """The value with another one at this place; `...`: without it."""
+    """Return the value with another one at this place; `...`: without it."""
     result = copy.deepcopy(value)
     inner = result
     for key in at[:-1]:
@@ -135,7 +135,7 @@ def changed(value: Any, at: tuple[Any, ...], new: Any) -> Any:
 
 
 def of_records() -> Iterator[tuple[str, list[Json]]]:
-    """Every part of one record of each type, and each strange value in its place."""
+    """Yield every part of one record of each type, and each strange value in its place."""
     records = rich_records()
     seen: set[str] = set()
     for number, record in enumerate(records):
@@ -160,7 +160,7 @@ def table_of(table: str, change: Callable[[list[Json], pa.Schema], pa.Table]) ->
 
 
 def more_rows(table: str, *rows: Json) -> Damage:
-    """The table with more rows, each like its first one but for some values."""
+    """Return the table with more rows, each like its first one but for some values."""
     return table_of(
         table,
         lambda there, schema: pa.Table.from_pylist(
@@ -188,7 +188,7 @@ def with_values(name: str, value: Any, rows: list[Json], schema: pa.Schema) -> p
 
 
 def damaged_tables() -> Iterator[tuple[str, Damage]]:
-    """Every column of every table: away, and each strange value in its first row."""
+    """Yield every column of every table: away, and each strange value in its first row."""
     for table in (*BY_PHASE, "events"):
         for column in TABLES[table]:
             yield (
@@ -250,7 +250,7 @@ BY_HAND: dict[str, Damage] = {
 
 
 def changed_part(file: str, at: tuple[Any, ...], new: Any) -> Damage:
-    """Another value in a place of a JSON file; without its plan's summary, so that it is read."""
+    """Change a value of a JSON file; a plan's summary goes, so that the plan is read."""
 
     def act(path: Path) -> None:
         value = json.loads((path / file).read_text())
@@ -262,7 +262,7 @@ def changed_part(file: str, at: tuple[Any, ...], new: Any) -> Damage:
 
 
 def damaged_summaries() -> dict[str, Damage]:
-    """A hundred parts of the summary, chosen by a fixed seed, each replaced."""
+    """Return a hundred parts of the summary, chosen by a fixed seed, each replaced."""
 
     def damage(number: int, path: Path) -> None:
         choose = random.Random(number)
@@ -278,7 +278,7 @@ def damaged_summaries() -> dict[str, Damage]:
 
 
 def damaged_plans() -> dict[str, Damage]:
-    """Every part of the plan, each with one of the strange values."""
+    """Return every part of the plan, each with one of the strange values."""
     site = make_site()
     with TemporaryDirectory() as folder:
         write_plan(Path(folder), make_run(site, make_trial(site), expectations=(CLAUSE,)))

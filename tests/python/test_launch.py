@@ -244,7 +244,7 @@ esac
 
 @pytest.fixture
 def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An ssh that reaches one of four hosts."""
+    """Return an ssh that reaches one of four hosts."""
     return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(FAKE_SSH))
 
 
@@ -460,7 +460,7 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
 
 
 def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
-    """Two hosts that are this one, with an engine that is this script."""
+    """Return two hosts that are this one, with an engine that is this script."""
     fake_ssh.write_text(ssh_script(""))
     engine = program(tmp_path / "engine", f"#!/bin/sh\n{script}\n")
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in (1, 2)}}
@@ -565,19 +565,19 @@ class Place(ABC):
 
     @abstractmethod
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Puts fakes where the launcher looks."""
+        """Put fakes where the launcher looks."""
 
     def site(self, **keys: Any) -> Site:
         return hostkit.site(self.folder, **(self.site_keys | keys))
 
     def alive(self) -> list[int]:
-        """Nodes that still run."""
+        """Return nodes that still run."""
         noted = self.folder / "pids"
         pids = [int(line) for line in noted.read_text().split()] if noted.exists() else []
         return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
     def is_given_back(self) -> bool:
-        """Whether nothing that was made is left."""
+        """Return whether nothing that was made is left."""
         return self.events.count("made") == self.events.count("given back")
 
 
@@ -705,7 +705,7 @@ def started(launcher: Launcher, process: Process) -> subprocess.Popen[bytes]:
 
 
 def closed(popen: subprocess.Popen[bytes]) -> tuple[list[str], list[str], int]:
-    """What it wrote after its input was closed, and its status."""
+    """Return the output after the input is closed, and the status."""
     output, log = popen.communicate(timeout=20)
     return output.decode().splitlines(), log.decode().splitlines(), popen.returncode
 

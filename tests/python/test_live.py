@@ -34,14 +34,14 @@ ENDS = ("node1:e0", "node2:e0")
 
 @dataclass
 class Shown:
-    """What metrics ask."""
+    """The state that metrics read."""
 
     state: RunState
     run_id: str = "run"
 
 
 def progress_record(node: str, offered: float | None, delivered: float | None, **more: Any) -> Any:
-    """One node of one port, in the window."""
+    """Return a `progress` record of a node with one port, in the window."""
     record = {
         "type": "progress",
         "node": node,
@@ -57,7 +57,7 @@ def progress_record(node: str, offered: float | None, delivered: float | None, *
 
 
 def flows(sent: int, came: int, phase: int = 0) -> list[Any]:
-    """Both sides of one flow."""
+    """Return both sides of one flow."""
     return [
         frame_side("source", *ENDS, sent, sent, phase=phase),
         frame_side("destination", *ENDS, came, came, phase=phase),
@@ -79,19 +79,19 @@ def take(state: RunState, record: Any) -> state.PhaseLoss | None:
 
 
 def fed(state: RunState, *records: Any) -> RunState:
-    """The state after these records."""
+    """Return the state after these records."""
     for record in records:
         take(state, record)
     return state
 
 
 def one_trial(**changes: Any) -> RunState:
-    """A state of one trial that has not begun."""
+    """Return a state of one trial that has not begun."""
     return state_of(make_run(SITE, make_trial(SITE, **changes)))
 
 
 def text_of(screen: Screen, width: int = 100, height: int = 24) -> list[str]:
-    """The screen's lines as plain text, as wide and as high as the terminal at most."""
+    """Return the screen's lines as plain text, as wide and as high as the terminal at most."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, height=height, color_system=None)
     console.print(screen, end="")
@@ -99,7 +99,7 @@ def text_of(screen: Screen, width: int = 100, height: int = 24) -> list[str]:
 
 
 def many(count: int) -> RunState:
-    """Ports of 100 Mbit/s that all send and receive 95, one that receives half of it."""
+    """Return ports of 100 Mbit/s that all send and receive 95, one that receives half of it."""
     site = make_site(count)
     state = state_of(make_run(site, make_trial(site, phases=3)))
     for number in range(1, count + 1):
@@ -422,7 +422,7 @@ def test_a_view_that_fails_is_closed_and_a_slow_terminal_keeps_it() -> None:
 
 
 def scrape(url: str) -> dict[str, list[Any]]:
-    """The samples by name."""
+    """Return the samples by name."""
     with urllib.request.urlopen(url, timeout=10) as answer:
         text = answer.read().decode()
     samples: dict[str, list[Any]] = {}

@@ -511,7 +511,7 @@ G10 = 10_000_000_000
 
 
 def site(switches: Sequence[str | None], cables: Sequence[CableBundle] | None, **more: Any) -> Site:
-    """A site of one port for each named switch (None: unknown)."""
+    """Return a site of one port for each named switch (None: unknown)."""
     ports = tuple(
         Port(f"n{i}:e0", f"n{i}", "net", ("dpdk",), {}, G10, 0, switch, f"p{i}" if switch else None)
         for i, switch in enumerate(switches)
@@ -522,7 +522,7 @@ def site(switches: Sequence[str | None], cables: Sequence[CableBundle] | None, *
 
 
 def way(paths: Paths, src: int, dst: int) -> list[str]:
-    """The elements of one pair in words."""
+    """Return the elements of one pair in words."""
     indptr, members = paths.of_pairs(np.array([src]), np.array([dst]))
     assert indptr.tolist() == [0, len(members)]
     found = [paths.elements[number] for number in members]
@@ -674,7 +674,7 @@ CASES = yaml.safe_load((Path(__file__).parent / "data" / "located.yaml").read_te
 
 
 def left(lost: Json, src: int, dst: int, sent: int) -> int:
-    """What comes of so many frames from one port to another."""
+    """Return the frames that arrive, of these from one port to another."""
     here = {"src": src, "dst": dst, "sent": sent}
     if not lost or any(lost.get(name, value) != value for name, value in here.items()):
         return sent
@@ -683,7 +683,7 @@ def left(lost: Json, src: int, dst: int, sent: int) -> int:
 
 
 def all_to_all(case: Json) -> SummaryDocument:
-    """The summary of an all-to-all of six ports at each load."""
+    """Return the summary of an all-to-all of six ports at each load."""
     site, loads = make_site(6), case.get("loads", (4000, 8000))
     nodes = range(1, 7)
     trials = [make_trial(site, number, phases=5, flows=30) for number in range(len(loads))]
@@ -799,7 +799,7 @@ HALL: dict[str, Any] = {
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
-    """The results `clauses` without tables."""
+    """Return the results `clauses` without tables."""
     directory = unpack("clauses", tmp_path)
     for file in directory.glob("*.parquet"):
         file.unlink()
@@ -899,7 +899,7 @@ def hall(**changes: Any) -> topology.Topology:
 
 
 def hosts(*names: str, **wiring: tuple[str, str]) -> Site:
-    """A site of one port a host; `wiring`: switch and its port, by host."""
+    """Return a site of one port a host; `wiring`: switch and its port, by host."""
     ports = tuple(
         Port(f"{name}:e0", name, "net", ("dpdk",), {}, 0, 0, *wiring.get(name, (None, None)))
         for name in names

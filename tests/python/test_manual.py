@@ -16,7 +16,7 @@ from switchbench.cli.main import COMMANDS, build_parser
 
 
 def rendered(text: str, path: Path) -> str:
-    """The page as a person reads it; a warning of the formatter fails."""
+    """Return the page as a person reads it; a warning of the formatter fails."""
     if not shutil.which("man"):
         pytest.skip("man is not installed")
     path.write_text(text)
@@ -32,7 +32,7 @@ def rendered(text: str, path: Path) -> str:
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
-    """The flags of a command and of its parts."""
+    """Return the flags of a command and of its parts."""
     found = {flag for one in parser._actions for flag in one.option_strings}
     for one in parser._actions:
         if isinstance(one, argparse._SubParsersAction):

@@ -35,7 +35,7 @@ def flow(
     destination: dict[str, Any] | None = None,
     ends: str = "ab",
 ) -> list[dict[str, Any]]:
-    """The records of a flow, one of each end that left one."""
+    """Return the records of a flow, one of each end that left one."""
     src, dst = ends
     of = {"source": source, "destination": destination}
     head = {"type": "flow", "src": src, "dst": dst}
@@ -43,7 +43,7 @@ def flow(
 
 
 def of_one(formula: Callable[[PhaseFlows], Floats], flows: PhaseFlows) -> float | None:
-    """What a formula says of the only flow."""
+    """Return the value of a formula for the only flow."""
     (value,) = m.observed(formula(flows))
     return value
 
@@ -113,7 +113,7 @@ def test_shares_of_lines() -> None:
 
 
 def nodes_of(**nodes: dict[str, Any]) -> Rows:
-    """What nodes say of a phase, by their names."""
+    """Return the `phases` rows of nodes, by their names."""
     return rows_of("phases", *({"node": name} | said for name, said in nodes.items()))
 
 

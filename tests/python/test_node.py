@@ -164,7 +164,7 @@ def test_records_that_can_not_be_written_are_no_success() -> None:
 
 
 def null_ports(**trial: Any) -> str:
-    """A node alone with two ports of one network and one of another, all without a wire."""
+    """Return a node alone with two ports of one network and one of another, all without a wire."""
     ports = [
         {
             "name": f"node1:e{i}",

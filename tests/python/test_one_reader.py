@@ -48,7 +48,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Phase:
-    """What happened: frames by flow, None where an end left no record or does not know."""
+    """One phase: frames by flow, None where an end left no record or does not count."""
 
     state: str
     sent: dict[Pair, int | None]
@@ -57,17 +57,17 @@ class Phase:
 
     @property
     def pairs(self) -> list[Pair]:
-        """All flows of which an end left a record."""
+        """Return all flows of which an end left a record."""
         return list({**self.sent, **self.came})
 
     @property
     def delivered(self) -> dict[Pair, int | None]:
-        """By flow; None where that is not known."""
+        """Return the delivered frames by flow; None where they are unknown."""
         return {pair: (self.came.get(pair) or (None,))[0] for pair in self.pairs}
 
     @property
     def lost(self) -> dict[Pair, int | None]:
-        """By the definition."""
+        """Return the lost frames by flow, by their definition."""
         found: dict[Pair, int | None] = dict.fromkeys(self.pairs)
         for pair, sent in self.sent.items():
             came = self.came.get(pair)
@@ -88,7 +88,7 @@ FRAMES = st.integers(0, 10**6)
 
 @st.composite
 def phases(draw: st.DrawFn) -> Phase:
-    """Any phase of three ports."""
+    """Return any phase of three ports."""
     pairs = draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=6, unique=True))
     return Phase(
         draw(st.sampled_from(["complete", "complete", "stopped", "flooded"])),

@@ -61,7 +61,7 @@ DATA = PROJECT / "tests/python/data"
 
 
 def plan_json(cli: Command, *arguments: object) -> Any:
-    """What the command prints for programs."""
+    """Return the JSON that the command prints."""
     return json.loads(cli.prints("plan", *arguments, "--json"))
 
 
@@ -69,7 +69,7 @@ CASES: dict[str, dict[str, str]] = read_file(DATA / "plans.yaml").data
 
 
 def transcript(name: str, folder: Path) -> str:
-    """What is printed of a plan, on a machine of two cores."""
+    """Return the printed plan, for a machine of two cores."""
     path = write_files(folder, CASES[name]["text"])
     with contextlib.redirect_stdout(io.StringIO()) as stream:
         assert main(["plan", str(path), *CASES[name].get("words", "").split()]) == 0
@@ -364,7 +364,7 @@ def assert_has(found: Any, wanted: Any) -> None:
 
 
 def facts(trial: Trial) -> dict[str, Any]:
-    """A trial's own values, and those of its document."""
+    """Return a trial's own values, and those of its document."""
     document = json.loads(json.dumps(trial_document(trial)))
     of_parts = {
         "ranks": len(trial.parts[0].ranks),
@@ -425,7 +425,7 @@ def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Pa
 
 
 def job_documents(text: str) -> dict[str, Any]:
-    """A job's documents by their key, the last of each kind."""
+    """Return a job's documents by their key, the last of each kind."""
     return {key: value for line in text.splitlines() for key, value in json.loads(line).items()}
 
 
@@ -497,7 +497,7 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = None) -> Fit:
-    """What fits; it takes no longer, and its configuration compiles to the same."""
+    """Return a plan that fits, after checks of its time and of its configuration."""
     reading = read_text(folder, text)
     whole = replace(compile_run(reading), locate_s=locate_s)
     fit = fitted(reading, whole, budget_s)
@@ -576,7 +576,7 @@ SITE = {
 
 
 def a_run(folder: Path, site: dict[str, Any], worker: str = "auto", load: str = "50%") -> Run:
-    """A run of a ring; JSON is YAML too."""
+    """Return a run of a ring; JSON is YAML too."""
     tests = [{"pattern": "ring", "count": 1, "load": load, "transport": "dpdk"}]
     values = {"switchbench": 1, "site": site, "worker": worker, "tests": tests}
     return compile_text(folder, json.dumps(values))

@@ -97,7 +97,7 @@ class Machine:
             self.drop(path)
 
     def write(self, path: Path, text: str) -> None:
-        """The kernel: a driver gives its interface a name of the kernel's."""
+        """Act as the kernel at a write: a driver gives its interface a kernel's name."""
         self.writes += 1
         if self.writes == 1:
             self.journaled = self.journal.exists()
@@ -119,14 +119,14 @@ class Machine:
             self.file(str(below), "(null)" if text == "\n" else text)
 
     def write_interface(self, name: str, state: dict[str, str]) -> None:
-        """Only the name is an interface's here."""
+        """Give an interface its name; it has no other state here."""
         pci = A if state["name"] == "eth7" else B
         value = (self.root / f"proc/sys/net/ipv4/conf/{name}/rp_filter").read_text().strip()
         self.no_interface(pci, name)
         self.interface(pci, state["name"], value)
 
     def picture(self) -> dict[str, str]:
-        """All files and links."""
+        """Return all files and links."""
         paths = [path for part in ("sys", "proc") for path in (self.root / part).rglob("*")]
         return {
             str(path): os.readlink(path) if path.is_symlink() else path.read_text()
@@ -203,7 +203,7 @@ def test_a_failure_at_each_step(machine: Machine) -> None:
 
 
 def killed(machine: Machine, step: int, act: Callable[[], int]) -> bool:
-    """Acts in another process, which dies at a write; whether it did."""
+    """Act in another process, which dies at a write; return whether it did."""
     process = os.fork()
     if process == 0:
         machine.writes, machine.dies_at = 0, step
@@ -274,7 +274,7 @@ def test_nothing_is_done_twice(machine: Machine) -> None:
 
 
 def refused(machine: Machine, *words: str) -> str:
-    """The sentence; nothing was touched."""
+    """Return the sentence of a refusal, after which nothing has changed."""
     machine.writes = 0
     had = machine.journal.exists()
     assert call(machine, *words) in (2, 3)
@@ -285,7 +285,7 @@ def refused(machine: Machine, *words: str) -> str:
 
 
 def entry(**more: object) -> str:
-    """A journal with one device."""
+    """Return a journal with one device."""
     one = {"pci": A, "driver": "x", "driver_override": "", "interfaces": [], **more}
     return json.dumps({"switchbench_bind": 1, "devices": [one]})
 
@@ -428,7 +428,7 @@ def test_what_is_not_blocked(machine: Machine) -> None:
 
 
 class _Input:
-    """Standard input, and what happens when each line is waited for."""
+    """Standard input, with an action before each line."""
 
     def __init__(self, *lines: bytes) -> None:
         self.buffer, self._lines = self, list(lines)
@@ -460,7 +460,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace n
 
 
 def shell(script: str) -> str:
-    """What a script prints in the namespace; it must succeed."""
+    """Return the output of a script in the namespace; it must succeed."""
     words = ["ip", "netns", "exec", NAMESPACE, "sh", "-ec", script]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -468,7 +468,7 @@ def shell(script: str) -> str:
 
 
 def python(expression: str) -> object:
-    """What an expression over the module is in the namespace."""
+    """Return the value of an expression over the module in the namespace."""
     code = f"import json, port_binding as b; print(json.dumps({expression}))"
     folder = Path(port_binding.__file__).parent
     text = shell(f"PYTHONPATH={folder} {sys.executable} -B -c '{code}'")
@@ -512,7 +512,7 @@ PICTURE = r"""
 
 
 def picture() -> list[str]:
-    """What ip(8) says of a0, without its number and what follows from a carrier."""
+    """Return what ip(8) says of a0, without its number and what follows from a carrier."""
     noise = r"^\d+: | linkdown| dead| nhid 5| tentative|@b0|<.*>| state \w+| qlen.*"
     lines = [re.sub(noise, "", line) for line in shell(PICTURE).splitlines()]
     return sorted(line for line in lines if "fe80" not in line)
@@ -699,14 +699,14 @@ bind: {{driver: vfio-pci, hugepages: 512}}
 
 
 def site(tmp_path: Path, launch: str = "hand", hosts: str = "node1, node2") -> str:
-    """A site file."""
+    """Return a site file."""
     path = tmp_path / "site.yaml"
     path.write_text(SITE.format(launch=launch, hosts=hosts))
     return str(path)
 
 
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that notes how it was called, and ends with status 3."""
+    """Return a program that notes how it was called, and ends with status 3."""
     path, said = tmp_path / "program.py", tmp_path / "said"
     path.write_text(f"import sys; open({str(said)!r}, 'w').write(' '.join(sys.argv[1:])); exit(3)")
     monkeypatch.setattr("switchbench.hosts.bind.PORT_BINDING", path)

@@ -39,7 +39,7 @@ NIC = 940e6
 
 
 def racks(nodes: int, backbone_bps: float) -> Routes:
-    """The paper's platform: two racks of nodes, joined by one cable."""
+    """Return the paper's platform: two racks of nodes, joined by one cable."""
     names = tuple(f"{rack}{i}" for rack in "xy" for i in range(nodes))
     access = (Link(name, f"rack {name[0]}", int(NIC)) for name in names)
     links = (*access, Link("rack x", "rack y", int(backbone_bps)))
@@ -47,7 +47,7 @@ def racks(nodes: int, backbone_bps: float) -> Routes:
 
 
 def rates(routes: Routes, flows: list[tuple[int, int]], model: Any = constrained_bps) -> Rates:
-    """By a model, in Mbit/s."""
+    """Return the rates of a model in Mbit/s."""
     ranks = np.array(flows, dtype=np.int64)
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     mbps: Rates = model(routes, paths, np.full(len(flows), np.inf)) / 1e6
@@ -64,7 +64,7 @@ def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
 
 
 def across(links: int) -> list[tuple[int, int]]:
-    """So many flows from one rack to the other."""
+    """Return this number of flows from one rack to the other."""
     return [(i, 15 + i) for i in range(links)]
 
 

@@ -36,7 +36,7 @@ def ordered(folder: Path, privilege: str = "none", collection: Collection = COLL
 
 @pytest.fixture
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An ssh to this machine."""
+    """Return an ssh to this machine."""
     return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(""))
 
 
@@ -67,7 +67,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: 
 
 
 def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> Any:
-    """What is run on a host."""
+    """Receive a collection, as a host does."""
     with (archive or Path(os.devnull)).open("rb") as given:
         return subprocess.run(
             order.words(task), stdin=given, capture_output=True, text=True, check=False
@@ -108,7 +108,7 @@ def test_one_file_more_is_not_the_build(stranger: str, tmp_path: Path) -> None:
 
 @needs_root
 class TestRootsFolder:
-    """Where the engine is started with root's rights."""
+    """Folders of an engine that is started with root's rights."""
 
     def test_of_roots_alone(self, tmp_path: Path) -> None:
         done = receive(ordered(tmp_path / "new" / "there", "sudo"), "ask")
@@ -146,7 +146,7 @@ class TestRootsFolder:
 
 @pytest.fixture(scope="module")
 def collection() -> Collection:
-    """Of the engine that is built here."""
+    """Return the collection of the engine that is built here."""
     try:
         return push.collect()
     except ConfigurationError as error:
@@ -155,7 +155,7 @@ def collection() -> Collection:
 
 @pytest.fixture(scope="module")
 def folder(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The collection, written."""
+    """Return the folder of the collection."""
     path = tmp_path_factory.mktemp("collected") / collection.name
     collection.write(path)
     return path
@@ -284,7 +284,7 @@ class TestCapabilities:
             shutil.rmtree(above)
 
     def run(self, place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """The engine, or what stands in its place."""
+        """Return the engine, or what stands in its place."""
         command = [*self.NOBODY, str(place / "switchbench-node"), *words]
         environment = {"PATH": os.environ["PATH"]} | variables
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -16,7 +16,7 @@ WORDS = re.compile(r"`([a-z][a-z_0-9]*)`")
 
 
 def golden() -> dict[str, set[str]]:
-    """The keys of each type of record in the lines with which report_records is compared."""
+    """Return the keys of each type of record in the lines with which report_records is compared."""
     keys: dict[str, set[str]] = {}
     for line in (ROOT / "tests/unit/report_records.ndjson").read_text().splitlines():
         record = json.loads(line)
@@ -25,7 +25,7 @@ def golden() -> dict[str, set[str]]:
 
 
 def described() -> dict[str, set[str]]:
-    """The words in code letters of each row of the table of records."""
+    """Return the words in code letters of each row of the table of records."""
     text = (ROOT / "doc/developer/node-protocol.md").read_text().split("## Records")[1]
     rows = re.findall(r"^\| `([a-z-]+)` \|[^|]*\|(.*)\|$", text, re.M)
     words = {name: set(WORDS.findall(row)) for name, row in rows}

@@ -63,12 +63,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One results directory for the tests that only read it."""
+    """Return a results directory for the tests that only read it."""
     return simulate(tmp_path_factory.mktemp("results") / "run", LOSSY)
 
 
 def block(page: str, name: str) -> Any:
-    """The data of one table or figure, as the page's script unpacks it."""
+    """Return the data of one table or figure, as the page's script unpacks it."""
     found = re.search(rf'id="data-{name}">([^<]+)</script>', page)
     assert found, f"no block {name}"
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
@@ -96,7 +96,7 @@ def test_every_number_has_a_definition() -> None:
 
 
 def page_of(*parts: build.Part) -> str:
-    """A page of these parts alone."""
+    """Return a page of these parts alone."""
     section = build.Section("S", list(parts))
     return build.render("what", "heading", "", [section])
 
@@ -141,7 +141,7 @@ def test_tiles_compare_like_with_like() -> None:
 
 
 def whole_summary() -> dict[str, Any]:
-    """As much as the first screen reads, of a run of nothing."""
+    """Return what the first screen reads of a summary, for a run without results."""
     run = {"elapsed_s": 1.0}
     lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
              "findings")  # fmt: skip
@@ -297,7 +297,7 @@ Json = dict[str, Any]
 
 
 def figures(measured: Measured) -> list[Figure]:
-    """All figures that the run has data for."""
+    """Return all figures that the run has data for."""
     return [one for kind in build.KINDS for one in kind(measured)]
 
 
@@ -384,7 +384,7 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
 
 
 def rate_of(simulated_run: Path, plan: PlanKey, src: str, dst: str) -> float:
-    """A flow's throughput in Mbit/s, by hand."""
+    """Return a flow's throughput in Mbit/s, by hand."""
     wanted = (*plan, src, dst)
     keys = ("trial", "repeat", "network", "src", "dst")
     rows = rows_in(simulated_run, "flows")
@@ -655,7 +655,7 @@ SUSPECT = {
 
 
 def summary_of(**more: Any) -> dict[str, Any]:
-    """As much of a summary as the page reads."""
+    """Return what the page reads of a summary."""
     ports = [
         {
             "port": f"node{number}:e0",
@@ -836,7 +836,7 @@ COLUMNS = {"ranks": [2, 4], "mean": np.array([1.0, np.nan]), "name": ["a", "b"]}
 
 
 def charted(spec: ChartSpec, *traces: Trace, **panel: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The first trace, and the layout."""
+    """Return the first trace, and the layout."""
     figure = spec.draw(Panel("of all", traces, unit="Mbit/s", **panel))
     assert (figure.name, figure.title) == ("name", "A title, of all")
     return figure.data[0], figure.layout

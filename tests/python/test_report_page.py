@@ -35,7 +35,7 @@ DRAWN_MS = 20_000  # patience, on a busy machine
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results directory with its report.html."""
+    """Return a results directory with its report.html."""
     made = simulate(tmp_path_factory.mktemp("results") / "run", LOSSY)
     build.write(made)
     return made
@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """One browser for all tests of the module."""
+    """Yield one browser for all tests of the module."""
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
@@ -59,14 +59,14 @@ class Opened:
     complaints: list[str] = field(default_factory=list)
 
     def table(self, name: str) -> Any:
-        """A table of the page, brought into sight."""
+        """Return a table of the page, brought into sight."""
         place = self.page.locator(f"#table-{name}")
         place.scroll_into_view_if_needed()
         place.locator("table:not(.still) tbody tr:not(.spacer)").first.wait_for(timeout=DRAWN_MS)
         return place
 
     def column(self, name: str, title: str) -> list[str]:
-        """The texts of a column's rows that are in the document."""
+        """Return the texts of a column's rows that are in the document."""
         place = self.table(name)
         titles = place.locator("thead tr:first-child button")
         number = [text.split("\n")[0].strip() for text in titles.all_inner_texts()].index(title)
@@ -107,7 +107,7 @@ def open_page(chromium: Any, directory: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def opened(open_page: Open) -> Opened:
-    """The report, opened, with every section unfolded."""
+    """Return the report, opened, with every section unfolded."""
     return open_page(unfold=True, viewport={"width": 1300, "height": 900})
 
 
@@ -233,13 +233,13 @@ def test_filters_mean_what_is_shown(opened: Opened) -> None:
 
 @pytest.fixture(scope="module")
 def golden_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a run of twelve trials, as a demo has them."""
+    """Return the report of a run of twelve trials, as a demo has them."""
     folder = tmp_path_factory.mktemp("golden")
     return build.write(golden.unpack("matrices", folder), folder / "report.html")
 
 
 def screen(open_page: Open, path: Path, **options: Any) -> Any:
-    """A page as it is opened, with its first figure drawn."""
+    """Return a page as it is opened, with its first figure drawn."""
     page = open_page(path, **options).page
     page.locator("[data-figure]").first.scroll_into_view_if_needed()
     page.locator("[data-figure][data-state=drawn]").first.wait_for(timeout=DRAWN_MS)
@@ -364,7 +364,7 @@ def test_light_and_dark(open_page: Open, scheme: str, other: str) -> None:
     figure = opened.page.locator("[data-figure]").first
 
     def is_light() -> tuple[bool, bool]:
-        """The page and the figure on it."""
+        """Return the page and the figure on it."""
         figure.scroll_into_view_if_needed()
         figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
         ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -377,7 +377,7 @@ def test_light_and_dark(open_page: Open, scheme: str, other: str) -> None:
 
 
 def brightness(colour: str) -> float:
-    """Of `rgb(23, 27, 31)`."""
+    """Return the brightness of a colour as `rgb(23, 27, 31)`."""
     parts = colour.partition("(")[2].rstrip(")").split(",")[:3]
     return sum(float(part) for part in parts) / 3
 

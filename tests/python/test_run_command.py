@@ -46,7 +46,7 @@ class Stage:
         monkeypatch.setattr(command, "find_engine", lambda: self.engine("good"))
 
     def engine(self, behaviour: str) -> Path:
-        """A program that is called as the engine is and behaves so."""
+        """Return a program that is called as the engine is and behaves so."""
         script = self.path / f"{behaviour}-node"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$2" {behaviour}\n')
         script.chmod(0o755)
@@ -61,7 +61,7 @@ class Stage:
         return result
 
     def whole_record(self) -> None:
-        """Summary, report and manifest are there, and the manifest seals them."""
+        """Return whether summary, report and manifest are there, and the manifest seals them."""
         sealed = json.loads((self.out / "manifest.json").read_text())["files"]
         assert {"summary.json", "report.html"} <= set(sealed)
 

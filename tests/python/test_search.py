@@ -51,7 +51,7 @@ LOADS = LoadRange(14_881.0, 14_880_952.0)
 def run(
     method: SearchMethod, device: Device, time_limit_s: float = float("inf")
 ) -> tuple[Search, list[ProposedTrial]]:
-    """The search when it has ended, and all trials in order."""
+    """Return the search when it has ended, and all trials in order."""
     search, asked = Search(method, time_limit_s), list[ProposedTrial]()
     while (trial := search.trial) is not None:
         asked.append(trial)
@@ -60,7 +60,7 @@ def run(
 
 
 def forwards(truth: float, collapse: float = 0.0) -> Device:
-    """Forwards `truth` frames/s, and less of it by `collapse` per relative overload."""
+    """Return a device that forwards `truth` frames/s, less by `collapse` per relative overload."""
 
     def measure(trial: ProposedTrial) -> TrialLoss:
         offered = max(1, round(trial.value * trial.duration_s))

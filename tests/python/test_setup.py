@@ -53,7 +53,7 @@ class Machine:
         path.chmod(0o755)
 
     def note(self, name: str) -> str:
-        """The body of a stub that only writes down its arguments."""
+        """Return the body of a stub that only writes down its arguments."""
         return f"printf '%s\\n' \"{name} $*\" >> '{self.calls}'"
 
     def environment(self) -> None:
@@ -76,7 +76,7 @@ class Machine:
         )
 
     def called(self, command: str) -> list[str]:
-        """The calls of one stub in the last run."""
+        """Return the calls of one stub in the last run."""
         return [line for line in self.calls.read_text().splitlines() if line.startswith(command)]
 
 

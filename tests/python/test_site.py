@@ -30,7 +30,7 @@ FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"(https?
 
 
 def built(docs: Path, site: Path) -> None:
-    """As `mkdocs build --strict` does it, a warning an error."""
+    """Return the site as `mkdocs build --strict` makes it: a warning is an error."""
     build(load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(docs), site_dir=str(site)))
 
 
@@ -76,7 +76,7 @@ def test_a_broken_link_fails(link: str, tmp_path: Path) -> None:
 
 
 def targets(page: Path) -> list[str]:
-    """Where its links and pictures lead, those to other sites excluded."""
+    """Return the targets of the page's links and pictures but for other sites."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
     return [to for to in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"\w+:", to)]
 

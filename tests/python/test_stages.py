@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def program(name: str) -> Any:
-    """One of the programs of tests/, which are not part of a package."""
+    """Return a program of tests/, which are not part of a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / f"{name}.py")
     assert spec
     assert spec.loader

@@ -85,7 +85,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 def follow(draw: random.Random, weight: float, count: int) -> list[float]:
-    """Repeats of which each is near the one before (an AR(1) process)."""
+    """Return repeats of which each is near the one before (an AR(1) process)."""
     values, last = [], draw.gauss(0, 1 / math.sqrt(1 - weight * weight))
     for _ in range(count):
         last = weight * last + draw.gauss(0, 1)
@@ -147,7 +147,7 @@ def trials(repeats: Repeats) -> list[Trial]:
 
 
 def run_until_enough(repeats: Repeats, values: list[float | None]) -> tuple[RepeatTable, int]:
-    """Repeats as the controller does; how many were run."""
+    """Return repeats as the controller does; how many were run."""
     told = trials(repeats)
     table = RepeatTable(told)
     count = 0

@@ -65,7 +65,7 @@ def test_memory_of_all_ranks(
 
 
 def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) -> dict[str, Any]:
-    """A rank's record of repetitions; with a batch, of their means."""
+    """Return a rank's record of repetitions; with a batch, of their means."""
     times = [round(1000 * time) for time in times_us]
     counts: dict[int, int] = {}
     for ns in times:
@@ -82,7 +82,7 @@ def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) ->
 
 
 def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
-    """A trial of two ranks that goes by steps."""
+    """Return a trial of two ranks that goes by steps."""
     more = {
         "transport": "tcp", "traffic": "schedule", "size_unit": "message", "sizes": (1024,),
         "pattern": {"name": "sendrecv"}, "parameters": {"batch": batch},
@@ -92,7 +92,7 @@ def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
 
 
 def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
-    """What takes these records."""
+    """Return a table with these records."""
     table = ExecutionTable({(trial.id, trial.repeat): trial for trial, _ in records})
     for trial, record in records:
         times = Histogram()
@@ -195,7 +195,7 @@ def test_rate_of_ports() -> None:
 def summary_of(
     trials: list[Trial], records: list[dict[str, Any]], site: Site | None = None
 ) -> dict[str, Any]:
-    """A whole summary of these records."""
+    """Return a whole summary of these records."""
     summary = fed(make_run(site or make_site(), *trials), records)
     about = {
         "id": "x", "started": "now", "elapsed_s": 1.0, "command": [], "launch": "lab",
@@ -211,7 +211,7 @@ def summary_of(
 def kernel_run(
     transport: str, number: int, times_us: tuple[float, float], repeat: int = 0
 ) -> list[Any]:
-    """A trial of a kernel of 15 iterations, and its two ranks' records."""
+    """Return a trial of a kernel of 15 iterations, and its two ranks' records."""
     trial = steps_trial(
         number, point=number - repeat, repeat=repeat, transport=transport,
         pattern={"name": "nas_cg", "class": "S"},
@@ -296,7 +296,7 @@ def test_iterations_of_a_kernel() -> None:
 
 
 def a_lab(name: str | None) -> Site:
-    """Two ports of 100M in one network."""
+    """Return two ports of 100M in one network."""
     site = make_site()
     return replace(site, lab=name, networks={"lab": site.ports})
 
@@ -322,13 +322,13 @@ def test_a_bandwidth_above_its_line_is_an_alarm(
 
 
 def bucket(ns: int) -> int:
-    """engine/measure/histogram.h's index, by its formula."""
+    """Return the index of engine/measure/histogram.h, by its formula."""
     shift = max(0, ns.bit_length() - 7)
     return (shift << 6) + (ns >> shift)
 
 
 def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]:
-    """A flow's record of round trips."""
+    """Return a flow's record of round trips."""
     counts: dict[int, int] = {}
     for ns in times_ns:
         counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
@@ -458,7 +458,7 @@ def test_few_round_trips_have_no_percentile() -> None:
 
 
 def samples_record(times: list[tuple[int, int, int, int]], **changes: Any) -> dict[str, Any]:
-    """A `samples` record of (dst, size, begun_us, time_ns)."""
+    """Return a `samples` record of (dst, size, begun_us, time_ns)."""
     data = b"".join(
         struct.pack("<QII", time_ns | dst << 48, size, begun_us)
         for dst, size, begun_us, time_ns in times
@@ -478,7 +478,7 @@ def scatter_trial(**changes: Any) -> Any:
 
 
 def keep_samples(path: Path, *records: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows that the controller makes of these records."""
+    """Return the rows that the controller makes of these records."""
     with TableWriter(path) as tables:
         for record in records:
             tables.add_samples(record)
@@ -531,7 +531,7 @@ def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
 
 
 def compute_record(node: str, beside: int) -> dict[str, Any]:
-    """A node that did 3e6 operations in 10 ms alone."""
+    """Return a node that did 3e6 operations in 10 ms alone."""
 
     def part(busy_ns: int) -> dict[str, int]:
         pieces = {"piece_p50_ns": 1000, "piece_p99_ns": 2000, "piece_max_ns": 9000}

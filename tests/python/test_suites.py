@@ -72,7 +72,7 @@ Planned = Callable[..., Run]
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Planned:
-    """Compiles a suite, or some subtests of it, in a lab."""
+    """Compile a suite, or some subtests of it, in a lab."""
 
     def compiled(
         named: str, size: int | None = None, more: str = "", lab: str = LABS["four"],
@@ -96,7 +96,7 @@ def measured(run: Run, device: Device, trials: int = 10_000) -> SuiteCourse:
 
 
 def rows(course: SuiteCourse, subtest: str) -> list[dict[str, Any]]:
-    """The rows of a subtest, or of a subtest and size: `latency 64`."""
+    """Return the rows of a subtest, or of a subtest and size: `latency 64`."""
     name, _, size = subtest.partition(" ")
     return [
         row | {"size": entry["size"], "outcome": entry["outcome"], "complete": entry["complete"]}
@@ -110,12 +110,12 @@ def rows(course: SuiteCourse, subtest: str) -> list[dict[str, Any]]:
 
 
 def says(**facts: Any) -> Device:
-    """The same of every trial."""
+    """Return a device with the same result in every trial."""
     return cycle([facts])
 
 
 def cycle(facts: list[dict[str, Any]]) -> Device:
-    """One after the other, trial by trial."""
+    """Return a device with these results in turn, trial by trial."""
     return lambda trial: TrialFacts(tester_limited=False, **facts[trial.id % len(facts)])
 
 
@@ -138,7 +138,7 @@ def forwards(percent: float, limited: Any = (), of: dict[str, Any] | None = None
 
 
 def clumped(percent: float) -> Device:
-    """A device that loses a few frames of a clump in two of three trials."""
+    """Return a device that loses a few frames of a clump in two of three trials."""
 
     def measure(trial: Trial) -> TrialFacts:
         found, load = forwards(percent)(trial), trial.load.percent or 0.0
@@ -150,7 +150,7 @@ def clumped(percent: float) -> Device:
 
 
 def recovers(percent: float, seconds: float) -> Device:
-    """A device that loses frames for so long after the load has fallen."""
+    """Return a device that loses frames for so long after the load has fallen."""
     asked, frame_s = SUITES["rfc2544"].lab, 8 * 1538 / 20e6
 
     def measure(trial: Trial) -> TrialFacts:
@@ -242,7 +242,7 @@ def late(held: int, stalls: random.Random | None = None) -> Device:
 
 
 def overflow(arrivals: list[float], held: int) -> int:
-    """Frames that come when so many wait, and one is leaving."""
+    """Return frames that come when so many wait, and one is leaving."""
     waiting, before, lost = 0.0, 0.0, 0
     for at in arrivals:
         waiting = max(0.0, waiting - (at - before))
@@ -292,7 +292,7 @@ def overloaded(percent: float, held: float = 0.0, less: float = 0.0) -> Device:
 
 
 def table(size: int, ageing_s: float = 1e9, drops: bool = False, sporadic: bool = False) -> Device:
-    """A table of so many addresses, each of which is forgotten so long after it was learned.
+    """Return a table of so many addresses, each of which is forgotten so long after it was learned.
     `drops`: what is not in it is lost, and not flooded. `sporadic`: of each number the first trial
     loses a frame."""
     seen = set[int]()
@@ -313,7 +313,7 @@ def table(size: int, ageing_s: float = 1e9, drops: bool = False, sporadic: bool 
 
 
 def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
-    """A table that learns at a rate, where a few addresses wait."""
+    """Return a table that learns at a rate, where a few addresses wait."""
     known = set[int]()
 
     def measure(trial: Trial) -> TrialFacts:
@@ -821,7 +821,7 @@ def ended(
     numbers: float = 100, reordered: int = 0, gap_ns: float = 2.5e9,
     last_sent: float = 5e9, last_came: float | None = 5e9,
 ) -> PhaseResult:  # fmt: skip
-    """One flow, of which ten frames were lost before the one that was sent at `gap_ns`."""
+    """Return one flow, of which ten frames were lost before the one that was sent at `gap_ns`."""
     measures = {"numbers": numbers, "gap_ns": gap_ns}
     sent = frame_side("source", "a", "b", 100, 100, last_run_ns=last_sent)
     came = frame_side("destination", "a", "b", 90, 90, reordered=reordered, measures=measures,
@@ -830,7 +830,7 @@ def ended(
 
 
 def held(came: int) -> PhaseResult:
-    """A flow of which so much came in a window in which 8,100 frames were sent."""
+    """Return a flow of which so much came in a window in which 8,100 frames were sent."""
     ends = ("node1:e0", "node2:e0")
     sides = frame_side("source", *ends, 9000, 8100), frame_side("destination", *ends, 9000, came)
     return replace(result(), flows=flows_of(*sides))

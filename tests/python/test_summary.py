@@ -91,7 +91,7 @@ def thousand(came: int) -> list[Json]:
 
 
 def of_flows(case: Json) -> list[Json]:
-    """The flows of a case, and the phases of its nodes."""
+    """Return the flows of a case, and the phases of its nodes."""
     made = frame_side if case.get("trial", {}).get("transport", "dpdk") == "dpdk" else tcp_side
     records = []
     for src, dst, sent, came, *more in case["flows"]:
@@ -106,7 +106,7 @@ def of_flows(case: Json) -> list[Json]:
 
 
 def clocks_of(case: Json) -> list[Json]:
-    """What each node knows of its clock, and the one-way delays of a pair's first flow."""
+    """Return the clock of each node, and the one-way delays of a pair's first flow."""
     place = {"trial": 0, "repeat": 0, "phase": 0}
     records: list[Json] = []
     for number, (node, (shift, bound, *unknown)) in enumerate(case["clocks"].items()):
@@ -349,7 +349,7 @@ CPU = {"cpu_span_s": 2.0, "cpus": 2, "cpu_s": 0.25}  # each machine: span x cpus
 
 
 def trial_of(number: int, transport: str, **changes: Any) -> Trial:
-    """A trial of one flow: of frames, or of messages of 64 KiB as fast as it goes."""
+    """Return a trial of one flow: of frames, or of messages of 64 KiB as fast as it goes."""
     if "load" in changes:
         changes["load"] = Load(percent=changes["load"])
     messages = {"sizes": (65536,), "size_unit": "message", "load": Load(percent=100.0)}
@@ -376,7 +376,7 @@ def measured(trial: Trial, mbps: float | None) -> list[dict[str, Any]]:
 
 
 def compared_summary(*trials: Any, worker: str = "sleep", **more: Any) -> dict[str, Any]:
-    """The summary of trials (transport, rate, changes), right by its schema."""
+    """Return the summary of trials (transport, rate, changes), right by its schema."""
     records = [hello("node1", worker=worker), hello("node2", worker=worker)]
     made = []
     for number, (transport, mbps, *changes) in enumerate(trials):
@@ -388,7 +388,7 @@ def compared_summary(*trials: Any, worker: str = "sleep", **more: Any) -> dict[s
 
 
 def printed(summary: dict[str, Any], width: int = 140) -> str:
-    """The table as text."""
+    """Return the table as text."""
     stream = io.StringIO()
     SummaryPrinter(summary, Console(file=stream, width=width)).print("results/x")
     return stream.getvalue()
@@ -451,7 +451,7 @@ def test_what_a_packet_takes_on_the_line(
 
 
 def bits_of(payload: int, messages: int, **known: int) -> float:
-    """Layer-1 bits of messages in packets of 1,024 bytes."""
+    """Return Layer-1 bits of messages in packets of 1,024 bytes."""
     counts = {"window_payload_bytes": payload, "window_messages": messages} | known
     flows = flows_of(
         {"type": "flow", "side": "destination", "src": "a", "dst": "b"} | counts,
@@ -479,7 +479,7 @@ def test_line_bits_of_a_message_that_is_not_whole() -> None:
 
 
 def index_of(value: int) -> int:
-    """As engine/measure/histogram.h has it."""
+    """Return the bucket of a time, as engine/measure/histogram.h has it."""
     if value < 128:
         return value
     power = value.bit_length() - 1
@@ -487,7 +487,7 @@ def index_of(value: int) -> int:
 
 
 def record(values: list[int], **changes: Any) -> dict[str, Any]:
-    """A histogram record in one part."""
+    """Return a histogram record in one part."""
     counts: dict[int, int] = {}
     for value in values:
         counts[index_of(value)] = counts.get(index_of(value), 0) + 1
@@ -504,7 +504,7 @@ def record(values: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def times(values: list[int], **changes: Any) -> Histogram:
-    """Times of one record."""
+    """Return times of one record."""
     made = Histogram()
     made.add_record(record(values, **changes))
     return made
@@ -593,7 +593,7 @@ PLACE = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
 
 
 def timed_summary(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
-    """A run of one pair with times, checked against the schema."""
+    """Return a run of one pair with times, checked against the schema."""
     head = {"type": "histogram", "node": "node1"} | PLACE | FLOW_ENDS
     trips = head | {"kind": "round_trip"} | record([300_000] * 150, lost=2)
     delays = (

@@ -55,19 +55,19 @@ def printed(summary: dict[str, Any], width: int = 120, every_phase: bool = False
 
 
 def row(text: str, start: str) -> list[str]:
-    """The cells of the first line that begins so."""
+    """Return the cells of the first line that begins so."""
     line = next(line for line in text.splitlines() if line.startswith(start))
     return line.split()
 
 
 def phases_in(text: str) -> list[str]:
-    """The distances of the table's phases, in its order."""
+    """Return the distances of the table's phases, in its order."""
     rows = [line for line in text.splitlines() if line.startswith("  distance ")]
     return [line.split()[1] for line in rows]
 
 
 def plan_records(site: Any, rates: list[int], trial: int = 0) -> list[dict[str, Any]]:
-    """One flow a phase, so many frames in each."""
+    """Return the records of one flow a phase, with these numbers of frames."""
     records = []
     for phase, frames in enumerate(rates):
         place = {"trial": trial, "phase": phase}
@@ -203,7 +203,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def block(page: str, name: str) -> Any:
-    """The data of one table, as the page's script unpacks it."""
+    """Return the data of one table, as the page's script unpacks it."""
     found = re.search(rf'id="data-table-{name}">([^<]+)</script>', page)
     return None if found is None else json.loads(gzip.decompress(base64.b64decode(found[1])))
 

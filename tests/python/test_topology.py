@@ -44,7 +44,7 @@ from switchbench.topology.topology import MAX_ROUTED, PROJECT_LABS, UNSHAPED, lo
 
 
 def two_modules(**changes: Any) -> dict[str, Any]:
-    """A good topology of two modules, with changes; None takes a key away."""
+    """Return a good topology of two modules, with changes; None takes a key away."""
     good: dict[str, Any] = {
         "topology": 1,
         "rate": "10M",
@@ -140,13 +140,13 @@ GIG = 10**9
 
 
 def star(hosts: int, rate_bps: int = GIG) -> Fabric:
-    """Hosts on one switch."""
+    """Return hosts on one switch."""
     names = tuple(f"h{i}" for i in range(hosts))
     return Fabric("star", names, ("sw",), tuple(Link(name, "sw", rate_bps) for name in names))
 
 
 def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
-    """Leaf switches with hosts, each joined to every spine."""
+    """Return leaf switches with hosts, each joined to every spine."""
     names = tuple(f"h{i}" for i in range(switches * hosts))
     access = [Link(name, f"leaf{i // hosts}", GIG) for i, name in enumerate(names)]
     ups = [Link(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)]
@@ -162,7 +162,7 @@ def uneven() -> Fabric:
 
 
 def fat_tree(ports: int, core_bps: int = GIG) -> Fabric:
-    """Three levels of switches with so many ports (Al-Fares et al. 2008, section 3)."""
+    """Return three levels of switches with so many ports (Al-Fares et al. 2008, section 3)."""
     half = ports // 2
     edges = [f"edge{pod}-{i}" for pod in range(ports) for i in range(half)]
     middles = [f"middle{pod}-{i}" for pod in range(ports) for i in range(half)]
@@ -175,7 +175,7 @@ def fat_tree(ports: int, core_bps: int = GIG) -> Fabric:
 
 
 def by_hand_bps(fabric: Fabric) -> int:
-    """The bisection by trying all sides of everything; for very small networks."""
+    """Return the bisection by trial of all halves, for very small networks."""
     places = [*fabric.hosts, *fabric.switches]
     half = len(fabric.hosts) // 2
     best = None
@@ -493,7 +493,7 @@ def test_what_is_something_else(text: str) -> None:
 
 
 def site(tmp_path: Path, **keys: Any) -> Site:
-    """Six hosts on two switches."""
+    """Return six hosts on two switches."""
     cables = {f"node{i}:e0": ["leaf1" if i < 4 else "leaf2", f"Eth1/{i}"] for i in range(1, 7)}
     ports = {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}}
     groups = {"left": "node[1-3]", "right": "node[4-6]"}
@@ -578,7 +578,7 @@ def line(**changes: Any) -> Topology:
 
 
 def walked(topology: Topology, source: str, destination: str) -> list[str]:
-    """The nodes that a packet comes to, by looking at one table after the other."""
+    """Return the nodes that a packet comes to, by looking at one table after the other."""
     routing = Routing(topology)
     owner = {
         interface.address: node.name
@@ -686,12 +686,12 @@ TEST = "tests: [{pattern: chain}]\n"
 
 
 def site_of(folder: Path, text: str) -> Site:
-    """The site of a configuration."""
+    """Return the site of a configuration."""
     return read_text(folder, f"switchbench: 1\nsite: {text}\n{TEST}").site
 
 
 def described(name: str, **model: Any) -> list[dict[str, Any]]:
-    """What the switches of a lab read."""
+    """Return the documents that the switches of a lab read."""
     return list(switches.descriptions("x", load(name, {"model": model})))
 
 

@@ -279,7 +279,7 @@ FORMS: dict[str, tuple[dict[str, str], str]] = {
 
 
 def mistakes(element: ElementTree.Element) -> list[str]:
-    """What is not as the forms have it, in this element and below."""
+    """Return the differences from the form, of this element and below."""
     attributes, children = FORMS.get(element.tag, ({}, "no element"))
     found = [
         f"{element.tag} {name}={value!r}"
@@ -294,7 +294,7 @@ def mistakes(element: ElementTree.Element) -> list[str]:
 
 
 def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any) -> Any:
-    """The parsed XML of a run with a lossy flow."""
+    """Return the parsed XML of a run with a lossy flow."""
     run = make_run(SITE, make_trial(SITE), expectations=clauses, **more)
     summary = fed(run, pair_records())
     result = summary.finish(about(), faults)
@@ -373,13 +373,13 @@ RUN = make_run(SITE, make_trial(SITE), expectations=(CLAUSE,))
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """One with a clause that failed."""
+    """Return a results directory with a clause that failed."""
     return results(tmp_path / "results", RUN, pair_records())
 
 
 @pytest.fixture(scope="module")
 def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run with its report, sealed."""
+    """Return a real run with its report, sealed."""
     path = unpack("acceptance", tmp_path_factory.mktemp("golden"))
     build.write(path)
     write_record(path, load_summary(path))
@@ -388,7 +388,7 @@ def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
-    """A key of OpenSSH without a passphrase; `allowed` beside it lets it sign."""
+    """Return a key of OpenSSH without a passphrase; `allowed` beside it lets it sign."""
     path = tmp_path / "key"
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
     subprocess.run(command, check=True)
@@ -603,7 +603,7 @@ def other_text(name: str, before: str, after: str) -> Damage:
 
 
 def other_row(table: str, **values: Any) -> Damage:
-    """Other values in the first row of a table."""
+    """Change values in the first row of a table."""
 
     def change(directory: Path) -> None:
         first, *others = rows_in(directory, table)
@@ -633,13 +633,13 @@ def of_another_version(summary: dict[str, Any]) -> None:
 
 
 def milder_clauses(directory: Path) -> None:
-    """In the plan, than those that were hashed before traffic."""
+    """Make the clauses in the plan milder than those that were hashed before traffic."""
     mild = {**CLAUSE, "require": "<= 10"}
     write_plan(directory, make_run(SITE, make_trial(SITE), expectations=(mild,)))
 
 
 def half_written(directory: Path) -> None:
-    """As a run's command leaves it that was killed."""
+    """Leave a results directory as a killed run does."""
     summary = gather(RUN, directory).finish(about(), [NOT_ENDED])
     (directory / "summary.json").write_text(json.dumps(summary))
     (directory / "manifest.json").unlink()

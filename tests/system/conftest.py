@@ -33,20 +33,20 @@ def nothing_left() -> Iterator[None]:
 
 @pytest.fixture
 def topology(tmp_path: Path) -> Path:
-    """A switch with four nodes."""
+    """Return a switch with four nodes."""
     return labkit.write_topology(tmp_path, *labkit.NODES)
 
 
 @pytest.fixture
 def kept_lab(topology: Path) -> Iterator[labs.Lab]:
-    """A lab of that topology that stays up around a run."""
+    """Yield a lab of that topology that stays up around a run."""
     with labkit.kept(topology) as lab:
         yield lab
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[labs.Lab]:
-    """Two hosts, and a switch between them."""
+    """Yield two hosts, and a switch between them."""
     with labs.session(labs.load(labkit.write_topology(tmp_path, "alice", "bob"))) as made:
         yield made
 

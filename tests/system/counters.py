@@ -84,7 +84,7 @@ class _Interface:
 
 
 def read(lab: Lab) -> Truth:
-    """Every counter of the lab now."""
+    """Return every counter of the lab now."""
     path = lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name)
     interfaces = namespaces.inside(path, _interfaces)
     nodes = {

@@ -37,12 +37,12 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """All pages of the documentation."""
+    """Return all pages of the documentation."""
     return [ROOT / "README.md", *sorted((ROOT / "doc").rglob("*.md"))]
 
 
 def blocks(*languages: str) -> list[Block]:
-    """All blocks of these languages, in the order of pages."""
+    """Return all blocks of these languages, in the order of pages."""
     return [block for page in pages() for block in _blocks_of(page) if block.language in languages]
 
 
@@ -63,13 +63,13 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def commands(block: Block) -> Iterator[str]:
-    """The shell's lines of a block: those that go on on the next line in one."""
+    """Yield the shell's lines of a block: those that go on on the next line in one."""
     text = block.text.replace("\\\n", " ")
     yield from (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
 
 
 def ours(line: str) -> Iterator[list[str]]:
-    """The words of each `switchbench` in a line of shell or a form, its own name left out."""
+    """Yield the words of each `switchbench` in a line of shell or a form, its own name left out."""
     lexer = shlex.shlex(_without_options(line), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []

@@ -170,7 +170,7 @@ _MODEL_KINDS = {
 
 
 def _document(case: Case) -> Topology:
-    """The topology's file; a modelled switch reads its faults there."""
+    """Return the topology's file; a modelled switch reads its faults there."""
     document = {"topology": 1, "rate": RATE, "queue": "64KiB", **case.topology}
     if case.topology.get("kind") == "model":
         faults = [
@@ -215,7 +215,7 @@ def plant(lab: labs.Lab, fault: Fault) -> None:
 
 
 def _trunk_end(lab: labs.Lab, way: tuple[str, str]) -> tuple[str, int]:
-    """The interface by which frames leave over a trunk, and the trunk's rate."""
+    """Return the interface by which frames leave over a trunk, and the trunk's rate."""
     for position, trunk in enumerate(lab.topology.trunks):
         if {trunk.a, trunk.b} == set(way):
             a, b = lab_addresses.trunk_ends(position)
@@ -255,7 +255,7 @@ _CALLED = {"flooding": ("flooding", "wrong-port")}
 
 
 def _is_at(fault: Fault, element: dict[str, str]) -> bool:
-    """Whether an element of the summary is where the fault was planted."""
+    """Return whether an element of the summary is where the fault was planted."""
     name, direction = element["name"], element["direction"]
     if fault.trunk:
         return element["kind"] in ("trunk", "link") and direction == (
@@ -268,7 +268,7 @@ def _is_at(fault: Fault, element: dict[str, str]) -> bool:
 
 
 def names(suspect: dict[str, Any], fault: Fault) -> bool:
-    """Whether a suspect names a planted fault: its kind, its element and its direction.
+    """Return whether a suspect names a planted fault: its kind, its element and its direction.
 
     Of a cable its host's end stands for all that no traffic can tell apart.
     """
@@ -286,20 +286,20 @@ class Score:
 
     @property
     def found(self) -> list[Fault]:
-        """The planted faults that some suspect names."""
+        """Return the planted faults that some suspect names."""
         return [
             fault for fault in self.case.faults if any(names(one, fault) for one in self.suspects)
         ]
 
     @property
     def wrong(self) -> list[dict[str, Any]]:
-        """The suspects that name nothing planted."""
+        """Return the suspects that name nothing planted."""
         return [
             one for one in self.suspects if not any(names(one, fault) for fault in self.case.faults)
         ]
 
     def row(self) -> str:
-        """A line of the table: truth beside what was named."""
+        """Return a line of the table: truth beside what was named."""
         case = self.case
         mark = "right" if len(self.found) == len(case.faults) and not self.wrong else "WRONG"
         named = "; ".join(one["brief"] for one in self.suspects) or "nothing"

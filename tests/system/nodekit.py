@@ -34,12 +34,12 @@ class NodeRuns(list[NodeRun]):
 
     @property
     def status(self) -> list[int]:
-        """The status of each."""
+        """Return the status of each."""
         return [one.status for one in self]
 
     @property
     def logs(self) -> list[str]:
-        """The log of each."""
+        """Return the log of each."""
         return [one.log for one in self]
 
     @property

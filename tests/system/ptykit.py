@@ -38,7 +38,7 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """What a person sees now, without the blanks at the ends."""
+        """Return what a person sees now, without the blanks at the ends."""
         return [line.rstrip() for line in self._screen.display]
 
     @property
@@ -90,7 +90,7 @@ class Terminal:
             assert self.turn() or self.process.poll() is None, (what, self.lines)
 
     def shows(self, text: str) -> bool:
-        """Whether it is on the screen now."""
+        """Return whether it is on the screen now."""
         return any(text in line for line in self.lines)
 
     def end(self, limit_s: float = 60) -> int:

@@ -85,12 +85,12 @@ class Flow:
 
     @property
     def offered_l1_bps(self) -> float:
-        """Layer-1 rate in the source's window."""
+        """Return Layer-1 rate in the source's window."""
         return _l1_bps(self.source)
 
     @property
     def delivered_l1_bps(self) -> float:
-        """Layer-1 rate in the destination's window."""
+        """Return Layer-1 rate in the destination's window."""
         return _l1_bps(self.destination)
 
     @property
@@ -131,18 +131,18 @@ class Result:
 
     @cached_property
     def summary(self) -> Record:
-        """What is in summary.json."""
+        """Return what is in summary.json."""
         summary: Record = json.loads((self.directory / "summary.json").read_text())
         return summary
 
     @property
     def sentence(self) -> str:
-        """The one sentence with which the run ended on standard error."""
+        """Return the one sentence with which the run ended on standard error."""
         return sentence(self.errors)
 
     @property
     def suspects(self) -> list[Record]:
-        """What the summary says to be at fault."""
+        """Return what the summary says to be at fault."""
         found: list[Record] = self.summary["location"]["suspects"]
         return found
 

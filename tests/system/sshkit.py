@@ -75,7 +75,7 @@ def configuration(site: runs.Record, **more: Any) -> runs.Record:
 
 
 def long(site: runs.Record) -> runs.Record:
-    """A run that lasts until something has happened to it."""
+    """Return a run that lasts until something has happened to it."""
     return configuration(site, tests=[ALL_TO_ALL], window="1s")
 
 
@@ -90,7 +90,7 @@ class LabHosts:
 
     @property
     def names(self) -> list[str]:
-        """The hosts in the order of the lab."""
+        """Return the hosts in the order of the lab."""
         return [node.name for node in self.lab.nodes]
 
     def near(self, launch: str, *names: str, **way: Any) -> runs.Record:
@@ -174,7 +174,7 @@ def keygen(path: Path) -> str:
 
 
 def known(node: labs.LabNode, key: str) -> str:
-    """A line of known_hosts."""
+    """Return a line of known_hosts."""
     kind, data, _comment = key.split()
     return f"[{node.control_ipv4}]:{PORT} {kind} {data}\n"
 

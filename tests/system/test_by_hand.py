@@ -39,7 +39,7 @@ class Hand:
     log: Path
 
     def records(self) -> list[runs.Record]:
-        """What it has written so far, whole lines."""
+        """Return what it has written so far, whole lines."""
         lines = self.output.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -48,7 +48,7 @@ class Hand:
         return [record for record in self.records() if record["type"] == kind]
 
     def under_load(self) -> bool:
-        """Whether it says that it is in a phase's window."""
+        """Return whether it says that it is in a phase's window."""
         assert self.process.poll() is None, self.log.read_text()
         return any(record["step"] == "window" for record in self.said("progress"))
 
@@ -66,7 +66,7 @@ class Room:
     stack: ExitStack
 
     def job(self, transport: str, *settings: str, name: str = "job.ndjson") -> Path:
-        """The job of the example for two hosts, with this lab's addresses and interfaces."""
+        """Return the job of the example for two hosts, with this lab's addresses and interfaces."""
         path = self.directory / name
         words = [
             *(f"site.control.addresses.{node.name}={node.control_ipv4}" for node in self.lab.nodes),
@@ -87,7 +87,7 @@ class Room:
         return path
 
     def start(self, host: str, job: Path, name: str | None = None) -> Hand:
-        """What a person types at a host."""
+        """Return what a person types at a host."""
         output, log = (self.directory / f"{host}.{kind}" for kind in ("ndjson", "log"))
         command = [str(find_engine()), str(job), "--name", name or host]
         with output.open("wb") as stdout, log.open("wb") as stderr:

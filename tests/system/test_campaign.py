@@ -23,7 +23,7 @@ HALVES = {8: ("p[1-4]", "p[5-8]"), 48: ("p[1-24]", "p[25-48]")}
 
 
 def site(ports: int, nodes: int, faults: list[dict[str, Any]], chain: bool = False) -> runs.Record:
-    """A lab of a device with so many ports."""
+    """Return a lab of a device with so many ports."""
     device = {"ports": f"p[1-{ports}]", "chain": chain}
     if not chain:
         device["groups"] = dict(zip(("left", "right"), HALVES[ports], strict=True))
@@ -32,7 +32,7 @@ def site(ports: int, nodes: int, faults: list[dict[str, Any]], chain: bool = Fal
 
 
 def campaign(directory: Path, configuration: runs.Record) -> runs.Result:
-    """A whole campaign: in a lab it moves the cables itself."""
+    """Return a whole campaign: in a lab it moves the cables itself."""
     out = directory / "results"
     conf = runs.write(directory, configuration)
     done = runs.execute("campaign", str(conf), "--out", str(out), timeout_s=600)

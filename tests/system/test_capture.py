@@ -34,7 +34,7 @@ Layers = dict[str, Any]
 
 
 def sender() -> Path:
-    """The newest build's sender of frames."""
+    """Return the newest build's sender of frames."""
     found = [*ROOT.glob("build*/tests/transport/battery_dpdk")]
     found += ROOT.glob("build*/*/tests/transport/battery_dpdk")
     if os.environ.get("SWITCHBENCH_BUILD"):
@@ -51,7 +51,7 @@ def ip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def namespaces() -> Iterator[tuple[str, str]]:
-    """Two namespaces that hold the two ends of a cable, both called `eth0`."""
+    """Yield two namespaces that hold the two ends of a cable, both called `eth0`."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root here")
     if shutil.which("tshark") is None:
@@ -87,7 +87,7 @@ def capture(names: tuple[str, str], path: Path, command: list[str], count: int) 
 
 
 def dissect(path: Path) -> list[Layers]:
-    """Each frame's layers, with checksums verified."""
+    """Return each frame's layers, with checksums verified."""
     command = ["tshark", "-r", str(path), "-T", "json", "-o", "ip.check_checksum:TRUE"]
     # What rides on UDP is ours: else some dissector may take it for its own, by its first bytes.
     command += ["-d", "udp.port==9,data", "-o", "udp.check_checksum:TRUE", "--no-duplicate-keys"]
@@ -106,7 +106,7 @@ def check_ethernet(layers: Layers, vlan: int) -> None:
 
 
 def check_network(layers: Layers, kind: str, behind: int) -> int:
-    """The IP header; returns the length that UDP should have."""
+    """Return the IP header; returns the length that UDP should have."""
     if kind == "ipv4-udp":
         header = layers["ip"]
         assert header["ip.checksum.status"] == "1", "good"
@@ -122,7 +122,7 @@ def check_network(layers: Layers, kind: str, behind: int) -> int:
 
 
 def payload(layers: Layers, kind: str) -> bytes:
-    """The bytes behind the headers."""
+    """Return the bytes behind the headers."""
     text = layers["data"]["data.data"] if kind == "l2" else layers["udp"]["udp.payload"]
     return bytes.fromhex(text.replace(":", ""))
 

@@ -54,7 +54,7 @@ def shortened(value: Any) -> Any:
 
 
 def takes(conf: Path, configuration: runs.Record) -> bool:
-    """What counts its messages has no window, and is refused one."""
+    """Return what counts its messages has no window, and is refused one."""
     conf.write_text(yaml.safe_dump(configuration, sort_keys=False))
     try:
         compile_run(read(Request(conf)))

@@ -61,25 +61,25 @@ def site(name: str = "model-good", nodes: int = 4, **model: Any) -> Record:
 
 
 def tags(result: runs.Result) -> set[int]:
-    """The tags of the measured phases' load."""
+    """Return the tags of the measured phases' load."""
     return {port["tag"] for port in result.records("port") if port["phase"] >= 0}
 
 
 def loaded(result: runs.Result, kind: str = "flow") -> list[Record]:
-    """What the switch wrote of the load's flows: no probes, nothing else."""
+    """Return what the switch wrote of the load's flows: no probes, nothing else."""
     ours = tags(result)
     return [record for record in result.switch(kind) if record["tag"] in ours]
 
 
 def name(flow: Record, *ends: str) -> str:
-    """A flow of the switch by its stations: where it went is the fault's doing."""
+    """Return a flow of the switch by its stations: where it went is the fault's doing."""
     return " -> ".join(
         f"node{int(flow[end][-2:], 16)}" for end in ends or ("source", "destination")
     )
 
 
 def gone(flow: Record) -> int:
-    """Frames that the switch dropped, for whatever reason."""
+    """Return frames that the switch dropped, for whatever reason."""
     return sum(flow["dropped"].values())
 
 
@@ -112,7 +112,7 @@ def lost_probes(result: runs.Result) -> tuple[Counts, Counts]:
 
 
 def found(result: runs.Result) -> Counts:
-    """What the records of flows count, by kind and flow (with the wrong port)."""
+    """Return what the records of flows count, by kind and flow (with the wrong port)."""
     counts: Counter[tuple[str, str]] = Counter()
     strays: dict[str, Counter[str]] = {}
     for record in result.records("misdelivered-flow"):
@@ -141,7 +141,7 @@ def found(result: runs.Result) -> Counts:
 
 
 def flow_of(record: Record) -> str:
-    """A record's flow in the switch's words."""
+    """Return a record's flow in the switch's words."""
     return f"{record['src']} -> {record['dst']}".replace(":e0", "")
 
 
@@ -280,7 +280,7 @@ def test_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str, lea
 
 
 def inside(*groups: str) -> Record:
-    """Pairs within modules."""
+    """Return pairs within modules."""
     return {"pattern": "pairs", "partners": "inside", "groups": list(groups)}
 
 

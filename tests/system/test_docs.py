@@ -62,7 +62,7 @@ def test_there_is_something_to_try() -> None:
 
 
 def every_command() -> Iterator[Any]:
-    """Each `switchbench` of each page."""
+    """Yield each `switchbench` of each page."""
     for block in (*SHELL, *FORMS):
         for line in docs.commands(block):
             for words in docs.ours(line):
@@ -110,7 +110,7 @@ def planned(configuration: dict[str, Any], folder: Path) -> None:
 
 
 def completed(fragment: dict[str, Any]) -> dict[str, Any]:
-    """A whole configuration with the fragment in it."""
+    """Return a whole configuration with the fragment in it."""
     keys = set(fragment)
     if "switchbench" in keys:
         return fragment
@@ -152,7 +152,7 @@ exec "{python}" -m switchbench "$@"
 
 
 def scratch(folder: Path) -> dict[str, str]:
-    """A folder that looks like the project's and takes what the commands write."""
+    """Return a folder that looks like the project's and takes what the commands write."""
     for name in ("conf", "doc", ".venv", "build", "README.md"):
         (folder / name).symlink_to(docs.ROOT / name)
     scripts = folder / "scripts"
@@ -167,12 +167,12 @@ def scratch(folder: Path) -> dict[str, str]:
 
 
 def to_run(line: str) -> bool:
-    """Whether it is for this machine, whole, and not for minutes."""
+    """Return whether it is for this machine, whole, and not for minutes."""
     return not (docs.NEEDS_HARDWARE in line or "…" in line or line.split()[0] in WHOLE)
 
 
 def script_of(page: str) -> list[str]:
-    """A page's lines of shell."""
+    """Return a page's lines of shell."""
     lines = [line for block in SHELL if block.page == page for line in docs.commands(block)]
     return [line for line in lines if to_run(line)]
 

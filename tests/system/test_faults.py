@@ -53,7 +53,7 @@ def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
 
 
 def complete_phases(summary: runs.Record) -> list[int]:
-    """Which phases were measured whole, with nothing unknown or lost in them."""
+    """Return which phases were measured whole, with nothing unknown or lost in them."""
     return [
         trial["phase"]
         for trial in summary["trials"]
@@ -191,7 +191,7 @@ def test_a_second_run_on_a_lab_is_refused(topology: Path, tmp_path: Path) -> Non
 
 
 def rejected_at(result: runs.Result, port: str) -> int:
-    """How many connections without the key came to a port, as the alarms say."""
+    """Return how many connections without the key came to a port, as the alarms say."""
     said = f"{port}: unauthenticated: connections that did not show this run's key: "
     counts = [alarm.removeprefix(said) for alarm in result.summary["warnings"]]
     return max((int(text.split(";")[0]) for text in counts if text[0].isdigit()), default=0)
@@ -263,7 +263,7 @@ def test_who_idles_in_a_phase_answers_partners_of_the_next(tmp_path: Path) -> No
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system, not yet full."""
+    """Yield a small file system, not yet full."""
     path = tmp_path / "disk"
     path.mkdir()
     made = subprocess.run(

@@ -66,7 +66,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What scripts/wheel makes of the engine that is built here."""
+    """Return what scripts/wheel makes of the engine that is built here."""
     if not (PROJECT / ".venv/bin/python").exists():
         pytest.skip("scripts/wheel needs the environment that scripts/setup makes")
     folder = tmp_path_factory.mktemp("wheel")
@@ -82,7 +82,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel in an environment, with the packages of this one (below `packages`, once
+    """Return the wheel in an environment, with the packages of this one (below `packages`, once
     `without_sources` has put them there): no index is needed."""
     folder = tmp_path_factory.mktemp("environment")
     words = ["-m", "venv", "--without-pip", str(folder)]

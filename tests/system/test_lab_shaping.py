@@ -34,7 +34,7 @@ def layer1_bits(size: int) -> int:
 
 
 def timed(lab: Lab) -> tuple[float, Truth]:
-    """The lab's counters, and the time at which they were read.
+    """Return the lab's counters, and the time at which they were read.
 
     Read again when it took long: this machine did something else in between, and a shift of
     10 ms is half a percent of a window.
@@ -53,7 +53,7 @@ def timed(lab: Lab) -> tuple[float, Truth]:
 
 
 def drained(lab: Lab) -> Truth:
-    """The counters when the queues are empty: nothing moves any more."""
+    """Return the counters when the queues are empty: nothing moves any more."""
     before, now = None, counters.read(lab)
     while now != before:
         time.sleep(0.3)

@@ -40,7 +40,7 @@ def _times(result: runs.Result) -> dict[str, Any]:
 
 
 def _table(result: runs.Result) -> str:
-    """The run's table with all times."""
+    """Return the run's table with all times."""
     return runs.execute("table", str(result.directory), "--latency").stdout
 
 

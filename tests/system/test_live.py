@@ -27,7 +27,7 @@ LINE_BPS = 20e6
 
 
 def configuration(topology: Path, **more: Any) -> runs.Record:
-    """Pairs of four nodes at half the line, so that cores don't matter."""
+    """Return pairs of four nodes at half the line, so that cores don't matter."""
     return {
         "site": {"lab": str(topology)},
         "transport": "dpdk",
@@ -45,7 +45,7 @@ def words(directory: Path, conf: runs.Record, *options: str) -> list[str]:
 
 
 def rows(terminal: ptykit.Terminal) -> dict[str, list[str]]:
-    """The ports' lines on the screen, by port."""
+    """Return the ports' lines on the screen, by port."""
     lines = [line.split() for line in terminal.lines if re.match(r"node\d+:e0 ", line)]
     return {line[0]: line[1:] for line in lines}
 
@@ -167,7 +167,7 @@ def test_a_suspect_is_marked_and_its_victims_are_not(tmp_path: Path) -> None:
 
 
 def scraped(url: str) -> dict[str, list[Any]]:
-    """The samples by name; none once the server has gone."""
+    """Return the samples by name; none once the server has gone."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             text = answer.read().decode()

@@ -34,7 +34,7 @@ END_S = 0.1 + 0.2  # what is promised, and what a busy machine may take to tell
 
 
 def site(name: str = "model-good", **model: Any) -> Record:
-    """A modelled lab of four nodes under a name of this run of the tests."""
+    """Return a modelled lab of four nodes under a name of this run of the tests."""
     return {"lab": name, "nodes": 4, "model": {"flows": "tags", **model}}
 
 
@@ -93,7 +93,7 @@ def test_a_lab_that_stays_is_used_again_and_counts_anew(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A small lab; whatever a test of a crash comes to, it is not left behind."""
+    """Yield a small lab; whatever a test of a crash comes to, it is not left behind."""
     topology = tmp_path / f"{labkit.PREFIX}-small.yaml"
     good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))

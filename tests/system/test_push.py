@@ -30,7 +30,7 @@ QUICK: dict[str, Any] = {"warmup": "100ms", "window": "200ms", "load": "50%", "r
 
 @pytest.fixture(scope="module")
 def collection() -> Collection:
-    """What must come there."""
+    """Return the collection that hosts must have after a push."""
     try:
         return collect()
     except ConfigurationError as error:
@@ -38,7 +38,7 @@ def collection() -> Collection:
 
 
 def site_of(hosts: sshkit.Hosts, *names: str, **ssh: Any) -> dict[str, Any]:
-    """A site that names no engine."""
+    """Return a site that names no engine."""
     site = hosts.site(*names, **ssh)
     if "engine" not in ssh:
         del site["ssh"]["engine"]

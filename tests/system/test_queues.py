@@ -29,7 +29,7 @@ needs_two_cores = pytest.mark.skipif(
 
 
 def configuration(site: dict[str, Any], test: dict[str, Any], **top: Any) -> dict[str, Any]:
-    """A run of one test with UDP streams that a hash can spread."""
+    """Return a run of one test with UDP streams that a hash can spread."""
     dpdk = {"header": "ipv4-udp", "udp_sources_per_flow": SOURCES}
     return SHORT | {"site": SITE | site, "dpdk": dpdk, "tests": [test], "load": "80%"} | top
 

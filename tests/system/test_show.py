@@ -42,13 +42,13 @@ ALL_PATTERNS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def kept_lab(request: pytest.FixtureRequest) -> Iterator[labs.Lab]:
-    """A lab that stays up around a run, so that its counters can be read before and after."""
+    """Yield a lab that stays up around a run, so that its counters can be read before and after."""
     with labkit.kept(request.param) as lab:
         yield lab
 
 
 def _port_frames(result: runs.Result) -> tuple[Counter[str], Counter[str]]:
-    """Frames that each port sent and received by its records, the guest's own among them."""
+    """Return frames that each port sent and received by its records, the guest's own among them."""
     sent: Counter[str] = Counter()
     received: Counter[str] = Counter()
     for port in result.records("port"):

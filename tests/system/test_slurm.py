@@ -68,14 +68,14 @@ class Cluster(sshkit.LabHosts):
     """A lab with a Slurm daemon on each node."""
 
     def output(self, *words: str) -> str:
-        """What one of Slurm's commands prints."""
+        """Return what one of Slurm's commands prints."""
         process = self.popen(list(words))
         output, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
         return output.strip()
 
     def site(self, **slurm: Any) -> dict[str, Any]:
-        """The four hosts."""
+        """Return the four hosts."""
         return self.near("slurm", **slurm)
 
 

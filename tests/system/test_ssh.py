@@ -135,7 +135,7 @@ def test_ctrl_c_ends_all_in_order(hosts: sshkit.Hosts, tmp_path: Path) -> None:
 
 
 def stranger(hosts: sshkit.Hosts, folder: Path) -> Path:
-    """The host knows another key than the one that is offered."""
+    """Return the host knows another key than the one that is offered."""
     sshkit.keygen(folder / "stranger")
     config = hosts.rewrite(folder, f"Host node5\n  IdentityFile {folder}/stranger")
     own = f"  IdentityFile {hosts.folder}/user"
@@ -144,7 +144,7 @@ def stranger(hosts: sshkit.Hosts, folder: Path) -> Path:
 
 
 def knowing(hosts: sshkit.Hosts, folder: Path, line: str) -> Path:
-    """The host's key is another than this line of known_hosts says."""
+    """Return the host's key is another than this line of known_hosts says."""
     (folder / "known").write_text(line)
     return hosts.rewrite(folder, f"Host node5\n  UserKnownHostsFile {folder}/known")
 

@@ -21,7 +21,7 @@ CAPACITY = {"capacity": "60M", "input_buffer": "16KiB"}
 
 
 def site(queue: str = "16KiB", **model: Any) -> dict[str, Any]:
-    """Four slow ports, so that a busy machine limits few trials, and small buffers."""
+    """Return four slow ports, so that a busy machine limits few trials, and small buffers."""
     return {"lab": "model-good", "nodes": 4, "rate": "20M", "queue": queue, "model": model}
 
 

@@ -25,7 +25,7 @@ pytestmark = [labkit.needs_lab]
 
 
 def lines(page: str) -> list[list[str]]:
-    """The page's commands in order, what follows `||` left out."""
+    """Return the page's commands in order, what follows `||` left out."""
     blocks = [block for block in docs.blocks("sh") if block.page == page]
     texts = [line for block in blocks for line in docs.commands(block)]
     return [shlex.split(text.partition("||")[0], comments=True) for text in texts]
@@ -35,7 +35,7 @@ def lines(page: str) -> list[list[str]]:
 
 
 def steps(folder: Path) -> list[tuple[list[str], int]]:
-    """The runs of the page in a lab of our own, and how each ends."""
+    """Return the runs of the page in a lab of our own, and how each ends."""
     own = labkit.own("hidden-fault")
     found = []
     for words in lines(LAB):
@@ -50,7 +50,7 @@ def steps(folder: Path) -> list[tuple[list[str], int]]:
 
 
 def summary(folder: Path) -> dict[str, Any]:
-    """What a run amounts to."""
+    """Return the summary in a folder of results."""
     read: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     return read
 

@@ -85,7 +85,7 @@ def run_id(metrics_port: int) -> str:
 
 
 def key_of_zeros(run: str) -> bytes:
-    """What a node would derive if it did so before it knows the run's key."""
+    """Return what a node would derive if it did so before it knows the run's key."""
     text = b"switchbench tcp\0" + run.encode()
     return hashlib.blake2b(text, digest_size=32, key=bytes(32)).digest()
 

@@ -12,6 +12,6 @@ import guests
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[guests.Rig]:
-    """Two guests on a switch."""
+    """Yield two guests on a switch."""
     with guests.boot(guests.machines(2)) as rig:
         yield rig

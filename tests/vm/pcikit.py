@@ -92,7 +92,7 @@ def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
 
 
 def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A trial over both guests at half the line rate."""
+    """Return a trial over both guests at half the line rate."""
     return {
         "id": number,
         "transport": "dpdk",
@@ -110,7 +110,7 @@ def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def job(trials: Sequence[dict[str, Any]], **port: Any) -> str:
-    """All documents of a run by hand on two guests."""
+    """Return all documents of a run by hand on two guests."""
     ports = [
         {
             "name": f"node{i}:e0",
@@ -161,12 +161,12 @@ def conduct(
 
 
 def shell(guest: guests.Guest, script: str) -> str:
-    """What a script in a guest prints; it must succeed."""
+    """Return what a script in a guest prints; it must succeed."""
     return guest.output(["sh", "-ec", script])
 
 
 def driver_of(guest: guests.Guest) -> str:
-    """Which driver drives the NIC under test; in between, none does."""
+    """Return which driver drives the NIC under test; in between, none does."""
     link = shell(guest, f"readlink /sys/bus/pci/devices/{PCI}/driver || true")
     return link.strip().rpartition("/")[2]
 

@@ -49,7 +49,7 @@ OPTIONS = (
 
 @pytest.fixture(scope="module")
 def guest() -> Iterator[guests.Guest]:
-    """A guest with eth0 ... and rxe0 ..., as if each were a host of its own."""
+    """Yield a guest with eth0 ... and rxe0 ..., as if each were a host of its own."""
     nics = tuple(
         guests.Nic(f"eth{i}", f"02:53:42:09:00:0{i + 1}", (f"10.9.0.{i + 1}/24",), TEST)
         for i in range(PORTS)

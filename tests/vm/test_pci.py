@@ -63,7 +63,7 @@ def dress(guest: guests.Guest) -> None:
 
 @pytest.fixture(scope="module")
 def lone() -> Iterator[guests.Rig]:
-    """A guest with an e1000 and no IOMMU."""
+    """Yield a guest with an e1000 and no IOMMU."""
     with pcikit.boot("e1000", UIO, count=1, modules=("vfio", "devices")) as rig:
         dress(rig["node1"])
         yield rig

@@ -24,7 +24,7 @@ LONG = {"timeout": 18, "depth": 16}
 
 
 def job(directory: Path, tests: list[Record], port: Record) -> str:
-    """The document for both nodes."""
+    """Return the document for both nodes."""
     configuration = {
         "site": {
             "launch": "hand",

@@ -23,7 +23,7 @@ needs_guests = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "-")
 
 
 def built(name: str) -> Path:
-    """A file of whichever build there is. Without RDMA's libraries it was not built."""
+    """Return a file of whichever build there is. Without RDMA's libraries it was not built."""
     for folder in ("build", "build-test/gcc"):
         path = ROOT / folder / name
         if path.exists():

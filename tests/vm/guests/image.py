@@ -106,7 +106,7 @@ def dpdk_drivers(*names: str) -> tuple[Path, ...]:
 
 
 def base(kernel: Kernel) -> Path:
-    """The archive of what all guests have, made when one of its parts has changed."""
+    """Return the archive of what all guests have, made when one of its parts has changed."""
     parts = _base_parts()
     key = _key(kernel, parts)
     with locked_cache() as cache:
@@ -125,7 +125,7 @@ def base(kernel: Kernel) -> Path:
 
 
 def job(job: Job, kernel: Kernel) -> bytes:
-    """The archive of a job's files, without what the base has."""
+    """Return the archive of a job's files, without what the base has."""
     for path in (*job.programs, *job.objects, *job.files.values()):
         if not path.is_file():
             raise GuestError(f"{path}: there is no such file to put into the guests")

@@ -66,7 +66,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def locked_cache() -> Iterator[Path]:
-    """The cache, for its only writer."""
+    """Yield the cache, for its only writer."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -94,7 +94,7 @@ def _open(folder: Path) -> Kernel:
 
 
 def _package() -> str:
-    """The package that holds the kernel, of the newest version that apt knows."""
+    """Return the package that holds the kernel, of the newest version that apt knows."""
     said = _call(["apt-cache", "depends", META_PACKAGE], Path("/"), "ask apt for a kernel")
     for line in said.splitlines():
         words = line.split()
@@ -130,7 +130,7 @@ def _unpack(package: Path, folder: Path) -> Path:
 
 
 def extract(image: bytes) -> bytes:
-    """The ELF file inside a compressed kernel image (its xz payload)."""
+    """Return the ELF file inside a compressed kernel image (its xz payload)."""
     at = image.find(_XZ_MAGIC)
     while at >= 0:
         try:
@@ -144,7 +144,7 @@ def extract(image: bytes) -> bytes:
 
 
 def _needed(whole: Path, version: str) -> list[Path]:
-    """The files of all modules that guests may load, dependencies included."""
+    """Return the files of all modules that guests may load, dependencies included."""
     names = [name for group in MODULES.values() for name in group]
     wanted = ["modprobe", "-d", str(whole), "-S", version, "--show-depends", "-a", *names]
     said = _call(wanted, whole, "read the kernel's modules")

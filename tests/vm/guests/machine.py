@@ -73,7 +73,7 @@ class Machine:
 
     @property
     def all_modules(self) -> tuple[str, ...]:
-        """Groups in the order in which they are loaded."""
+        """Return groups in the order in which they are loaded."""
         models = {nic.model for nic in self.nics} - {"virtio"}
         rdma = ("rxe",) if self.rdma else ()
         share = ("9p",) if self.share else ()
@@ -93,7 +93,7 @@ class Boot:
 
 
 def interface(index: int, port: int, model: str = "virtio", mtu: int = 1500) -> Nic:
-    """The NIC under test number `port` of guest number `index` (from 1): `eth<port>`."""
+    """Return the NIC under test number `port` of guest number `index` (from 1): `eth<port>`."""
     ipv4 = IPv4Address(lab_addresses.kernel_ipv4(index)) + port * _NETWORK_STEP
     ipv6 = IPv6Address(lab_addresses.kernel_ipv6(index)) + port * _NETWORK_STEP_IPV6
     mac = lab_addresses.mac(index) if port == 0 else lab_addresses.further_mac(index, port)
@@ -108,7 +108,7 @@ def interface(index: int, port: int, model: str = "virtio", mtu: int = 1500) -> 
 
 
 def control_interface(index: int) -> Nic:
-    """The NIC for barriers of guest number `index`: `ctl0`."""
+    """Return the NIC for barriers of guest number `index`: `ctl0`."""
     address = f"{lab_addresses.control_ipv4(index)}/{lab_addresses.IPV4_PREFIX}"
     return Nic(lab_addresses.CONTROL_IFACE, lab_addresses.control_mac(index), (address,), CONTROL)
 
@@ -135,17 +135,17 @@ _PATIENT = ("no_timer_check", "clocksource=acpi_pm", "mitigations=off")
 
 
 def guest_end(folder: Path, nic: str) -> Path:
-    """The socket that QEMU receives a NIC's frames on."""
+    """Return the socket that QEMU receives a NIC's frames on."""
     return folder / f"{nic}.guest"
 
 
 def switch_end(folder: Path, nic: str) -> Path:
-    """The socket that the switch receives a NIC's frames on."""
+    """Return the socket that the switch receives a NIC's frames on."""
     return folder / f"{nic}.switch"
 
 
 def command(machine: Machine, boot: Boot) -> list[str]:
-    """The command line that runs a machine."""
+    """Return the command line that runs a machine."""
     chipset = "q35,kernel-irqchip=split" if machine.iommu else "q35"
     words = [QEMU, "-accel", "tcg,thread=multi,tb-size=256", "-M", chipset, "-cpu", "max"]
     words += ["-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"]

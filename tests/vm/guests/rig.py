@@ -117,7 +117,7 @@ class Rig:
 
     @property
     def ssh_config(self) -> Path:
-        """The file for `ssh -F`."""
+        """Return the file for `ssh -F`."""
         return self.folder / "ssh_config"
 
     def __getitem__(self, name: str) -> Guest:

@@ -93,7 +93,7 @@ class Switch:
         self._poller.register(sock, select.EPOLLIN)
 
     def owns(self, fd: int) -> bool:
-        """Whether it is one of the switch's sockets."""
+        """Return whether it is one of the switch's sockets."""
         return fd in self._by_fd
 
     def serve(self, fd: int, events: int) -> None:
@@ -143,7 +143,7 @@ class Switch:
                     return
 
     def _takes(self, port: CableEnd) -> bool:
-        """Whether a received frame vanishes."""
+        """Return whether a received frame vanishes."""
         if self._is_cut(port):
             port.counters.cut += 1
             return True
