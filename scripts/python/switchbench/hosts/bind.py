@@ -68,7 +68,13 @@ def here(words: Sequence[str]) -> int:
 
 def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
     """Carry out orders over ssh, or print them for the user; return the worst exit status."""
-    _refuse_launch(site)
+    if site.launcher.in_lab:
+        raise ConfigurationError("a lab of namespaces has no PCI devices")
+    if site.launcher.is_far and not site.launcher.logs_in:
+        raise ConfigurationError(
+            f"launch: {site.launch}: a run binds and restores by itself; without one, say `--set "
+            "site.launch=ssh`, or give these hosts a site file with `launch: ssh`"
+        )
     if site.launcher.logs_in:
         # On all hosts at once; a failing host does not stop the others.
         results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
@@ -85,13 +91,3 @@ def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
     if far:
         print(f"(copy it there: {PORT_BINDING})")
     return worst
-
-
-def _refuse_launch(site: Site) -> None:
-    if site.launcher.in_lab:
-        raise ConfigurationError("a lab of namespaces has no PCI devices")
-    if site.launcher.is_far and not site.launcher.logs_in:
-        raise ConfigurationError(
-            f"launch: {site.launch}: a run binds and restores by itself; without one, say `--set "
-            "site.launch=ssh`, or give these hosts a site file with `launch: ssh`"
-        )

@@ -369,7 +369,11 @@ def add_wires(netlink: IPRoute, topology: Topology) -> dict[str, int]:
             "add", index=index, ifname=f"w-{port}", kind="bridge", ifalias=port, state="up",
             br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, br_ageing_time=0,
         )  # fmt: skip
-        tap = _add_tap(_tap(port))
+        with TUN.open("rb+", buffering=0) as tun:
+            name = _tap(port).encode()
+            fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", name, _TAP_WITHOUT_HEADER))
+            fcntl.ioctl(tun, _TUNSETPERSIST, 1)
+        tap = socket.if_nametoindex(_tap(port))
         netlink.link("set", index=tap, mtu=topology.mtu, ifalias=port, master=index, state="up")
         masters[port] = index
     return masters
@@ -377,13 +381,6 @@ def add_wires(netlink: IPRoute, topology: Topology) -> dict[str, int]:
 
 def _tap(port: str) -> str:
     return f"o-{port}"
-
-
-def _add_tap(name: str) -> int:
-    with TUN.open("rb+", buffering=0) as tun:
-        fcntl.ioctl(tun, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TAP_WITHOUT_HEADER))
-        fcntl.ioctl(tun, _TUNSETPERSIST, 1)
-    return socket.if_nametoindex(name)
 
 
 # --- processes ---

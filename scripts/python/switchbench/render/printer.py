@@ -253,15 +253,26 @@ def make(
     shared, unseen = [], []
     for column in columns:
         values = [column.of(entry) for entry in rows]
+        zeros = column.kind in (COUNT, "number") and not any(values)
+        alike = len(set(values)) == 1 and (len(values) > 1 or (column.kind == COUNT and zeros))
         if fold != "none" and all(value is None for value in values):
             unseen += [] if column.seldom else [column.title]
-        elif column.fold and _folds(column, values, fold):
+        elif column.fold and {"zeros": zeros, "all": alike, "none": False}[fold]:
             known = next(value for value in values if value is not None)
             said = f"{column.title} {column.show(known)} {column.unit}".rstrip()
             shared += [] if column.silent else [said]
         else:
             kept.append((column, values))
-    scaled = list(_declared(kept) if fold == "none" else _scaled(kept))
+    scaled = []
+    for column, values in kept:
+        if fold == "none" and column.unit == TOTAL:
+            column = replace(column, unit=RATE)
+        elif fold != "none" and column.unit in (RATE, TOTAL):  # in the unit that fits the largest
+            rates = (some for other, some in kept if other.unit == column.unit)
+            unit = format.unit_for(value for some in rates for value in some)
+            column = replace(column, unit=unit.name)
+            values = [None if value is None else value * unit.scale for value in values]
+        scaled.append((column, values))
     return Table(
         name,
         title,
@@ -271,31 +282,6 @@ def make(
         shared=f"In all rows: {', '.join(shared)}." if shared else "",
         unseen=f"Not observed in any row: {'; '.join(unseen)}." if unseen else "",
     )
-
-
-def _folds(column: Column, values: Sequence[Any], fold: str) -> bool:
-    if fold == "zeros":
-        return column.kind in (COUNT, "number") and not any(values)
-    zero = column.kind == COUNT and values[0] == 0
-    return fold == "all" and (len(values) > 1 or zero) and len(set(values)) == 1
-
-
-def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
-    """Yield columns with rates in the unit that fits the largest of their values."""
-    for column, values in kept:
-        if column.unit not in (RATE, TOTAL):
-            yield column, values
-            continue
-        alike = (some for other, some in kept if other.unit == column.unit)
-        unit = format.unit_for(value for some in alike for value in some)
-        scaled = [None if value is None else value * unit.scale for value in values]
-        yield replace(column, unit=unit.name), scaled
-
-
-def _declared(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
-    """Yield columns with rates in the unit of measurement."""
-    for column, values in kept:
-        yield replace(column, unit=RATE) if column.unit == TOTAL else column, values
 
 
 def whole_tables(specs: Iterable[Spec], summary: Summary) -> Iterator[Table]:

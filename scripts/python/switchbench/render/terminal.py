@@ -226,8 +226,12 @@ class SummaryPrinter:
         timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
         several = len(timed) > 1
         if not self._every_phase and len(timed) > WORST_PHASES:
-            kept = sorted(timed, key=_longest, reverse=True)[:WORST_PHASES]
-            timed = [entry for entry in timed if entry in kept]
+            longest = [
+                max(times["max"] or 0.0 for times in entry["latency"].values() if times)
+                for entry in timed
+            ]
+            worst = sorted(range(len(timed)), key=lambda place: -longest[place])[:WORST_PHASES]
+            timed = [timed[place] for place in sorted(worst)]
         for entry in timed:
             name = f", {phase_name(entry)}" if several else ""
             again = f", repeat {entry['repeat']}" if entry["repeat"] else ""
@@ -433,12 +437,6 @@ def _worst(phases: Sequence[Entry]) -> list[Entry]:
     return worst
 
 
-def _longest(entry: Entry) -> float:
-    """Return the greatest time of a phase, of any kind."""
-    kinds = (entry.get("latency") or {}).values()
-    return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
-
-
 def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     """Return a plan's row, with sums and worst values of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
@@ -534,22 +532,17 @@ def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
 def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
-        if key == "scatter":
-            yield from _scatter_words(values)
+        if key == "scatter":  # messages of drawn sizes, which have their own column
+            for name, part in (("scatter", "partners"), ("messages", "count"), ("compute",) * 2):
+                drawn = list(dict.fromkeys(value[part] for value in values))
+                if drawn != [0.0]:
+                    yield f"{name}={','.join(map(str, drawn))}"
             continue
         texts = [_word(value) for value in values]
         if texts == ["true"]:
             yield key
         elif texts != ["false"]:
             yield f"{key}={','.join(texts)}"
-
-
-def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the words of messages of random sizes, such as `scatter=random messages=250`."""
-    for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
-        found = list(dict.fromkeys(value[key] for value in values))
-        if found != [0.0]:
-            yield f"{name}={','.join(str(value) for value in found)}"
 
 
 def _word(value: Any) -> str:

@@ -305,7 +305,9 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
     first = next((line for line in lines if line.strip()), "")
     if _HEADER.fullmatch(first):
         return below_headers(lines)
-    if _is_plain(first):
+    # No host name stands before it, valid or not.
+    begins = first.lstrip().startswith(("{", "[", "<", "LINK", "---"))
+    if begins or not _PREFIXED.match(first):
         if not name:
             raise ConfigurationError(
                 f"{source}: does not say whose output it is: put `==> HOST <==` before it"
@@ -350,11 +352,6 @@ def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cab
 
 
 # --- outputs -------------------------------------------------------------------------------------
-
-
-def _is_plain(first: str) -> bool:
-    """Return true for a first line of output that has no host name before it, valid or not."""
-    return first.lstrip().startswith(("{", "[", "<", "LINK", "---")) or not _PREFIXED.match(first)
 
 
 def below_headers(lines: Iterable[str]) -> dict[str, str]:

@@ -103,20 +103,18 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
         elif _WARNING.match(line):
             warned += 1
         else:
-            raise ConfigurationError(_refusal(said, source, number, line))
+            for pattern, what in _OTHERS:
+                if pattern.search(said):
+                    raise ConfigurationError(
+                        f"{source}: is {what}: plain `ibnetdiscover > FILE` is wanted"
+                    )
+            raise ConfigurationError(
+                f"{source}:{number}: {line[:40]!r} is no line of ibnetdiscover's output (as "
+                "rdma-core's infiniband-diags write it)"
+            )
     if not devices:
         raise ConfigurationError(f"{source}: names no InfiniBand device: is it of ibnetdiscover?")
     return devices, warned
-
-
-def _refusal(said: str, source: str, number: int, line: str) -> str:
-    for pattern, what in _OTHERS:
-        if pattern.search(said):
-            return f"{source}: is {what}: plain `ibnetdiscover > FILE` is wanted"
-    return (
-        f"{source}:{number}: {line[:40]!r} is no line of ibnetdiscover's output (as rdma-core's "
-        "infiniband-diags write it)"
-    )
 
 
 def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:

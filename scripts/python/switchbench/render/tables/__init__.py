@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 import tomllib
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ...records.summary_form import at
-from ..printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Entry, Spec, measured
+from ..printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Spec, measured
 from . import rows
 
 
@@ -51,11 +51,6 @@ _SHARED = _DECLARED.pop("shared")
 _COLUMN = re.compile(r"(?:\*(\w+)|(.+?))(?: \(([^()]+)\))?(?:: (\S+))?((?: [\w.=]+)*)")
 
 
-def _percent(entry: Entry, key: str) -> float | None:
-    ratio = at(entry, key)
-    return None if ratio is None else 100.0 * ratio
-
-
 def _column(line: str) -> Column:
     """Return the column that a line of tables.toml declares."""
     written, _, about = line.partition("  ")
@@ -71,7 +66,9 @@ def _column(line: str) -> Column:
         elif name in (PAGE, TERMINAL, BOTH):
             options["output"] = name
         elif name == "x100":
-            options["value"] = partial(_percent, key=key)
+            options["value"] = lambda entry: (
+                None if (ratio := at(entry, key)) is None else 100.0 * ratio
+            )
         elif name in ("value", "note"):
             options[name] = getattr(rows, value)
         else:  # the column is a mark
