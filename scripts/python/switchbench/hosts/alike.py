@@ -22,16 +22,7 @@ from ..base.errors import ConfigurationError, RunError, some
 from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
-from ..run.launch.far import (
-    Answer,
-    at_once,
-    end,
-    fan_out,
-    folded,
-    last_words,
-    pipe_of,
-    read_until,
-)
+from ..run.launch.far import Answer, at_once, end, fan_out, folded, last_words, pipe_of, read_until
 from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure, find_client, refusal
 from ..topology import cabling
 

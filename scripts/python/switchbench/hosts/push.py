@@ -29,14 +29,7 @@ from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
 from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
 from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, fan_out
-from ..run.launch.ssh import (
-    NOT_ASKED,
-    HostResult,
-    OpenSsh,
-    find_client,
-    lack,
-    refusal,
-)
+from ..run.launch.ssh import NOT_ASKED, HostResult, OpenSsh, find_client, lack, refusal
 
 SUMS = "SHA256SUMS"
 

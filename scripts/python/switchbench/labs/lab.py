@@ -33,14 +33,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from ..base.node_names import HOST
 from ..base.quantities import link_rate_text
 from ..topology import lab_addresses
-from ..topology.form import (
-    OVS,
-    ROUTED,
-    SITE,
-    AttachedHost,
-    Bundle,
-    Topology,
-)
+from ..topology.form import OVS, ROUTED, SITE, AttachedHost, Bundle, Topology
 from ..topology.topology import load
 from . import devices, namespaces, state, switches
 from .state import LabError, LabFailedError

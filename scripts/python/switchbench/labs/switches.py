@@ -40,15 +40,7 @@ from ..base.model import Device
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
 from ..topology.device import loop_cables
-from ..topology.form import (
-    UNSHAPED,
-    AttachedHost,
-    Behaviour,
-    Cable,
-    Fault,
-    Topology,
-    TopologyKeys,
-)
+from ..topology.form import UNSHAPED, AttachedHost, Behaviour, Cable, Fault, Topology, TopologyKeys
 from . import namespaces, state
 from .state import LabError, LabFailedError
 

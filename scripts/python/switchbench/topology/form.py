@@ -12,13 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from ..base.errors import ConfigurationError
 from ..base.model import Device
-from ..base.quantities import (
-    LINK_RATE_FORM,
-    SIZE,
-    link_rate_bps,
-    link_rate_text,
-    size_bytes,
-)
+from ..base.quantities import LINK_RATE_FORM, SIZE, link_rate_bps, link_rate_text, size_bytes
 from ..base.quantities import UNSHAPED as UNSHAPED
 
 LinkRate = Annotated[
