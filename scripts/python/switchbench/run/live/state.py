@@ -18,7 +18,6 @@ from ...analysis import measures as m
 from ...analysis.summary import EndedPhase, Summary
 from ...base import format
 from ...base.model import Run, Trial
-from ...records.rows import PhaseFlows
 from ...records.schema import Record
 from ...records.summary_form import FindingEntry
 
@@ -67,8 +66,16 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
     for result in results:
         loss.times |= {kind: found for kind, found in result.entry["latency"].items() if found}
     for flows in (result.every for result in results if result.every.settled):
-        loss.rates |= _rates(flows)
-        # TCP and RDMA retransmit lost data.
+        # The rates of each port in the window, as the summary has them.
+        frames = ~np.isnan(flows["received_frames"])
+        line_bps = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
+        offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
+        delivered = m.sum_by_port(flows.ends("dst"), m.payload_bps(flows))
+        on_line = m.sum_by_port(flows.ends("dst"), line_bps)
+        for port in offered.keys() | delivered.keys():
+            ways = (offered.get(port), delivered.get(port), on_line.get(port))
+            loss.rates[port] = PortRates(*ways)
+        # TCP and RDMA repeat what is lost.
         counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
         for counter, counts in (
@@ -80,19 +87,6 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
         for name in JUDGED:
             loss.judged[name] += int(m.or_zero(counted[name]).sum())
     return loss
-
-
-def _rates(flows: PhaseFlows) -> dict[str, PortRates]:
-    """Return the rates of each port in the window, as in the summary."""
-    frames = ~np.isnan(flows["received_frames"])
-    line = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
-    offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
-    delivered = m.sum_by_port(flows.ends("dst"), m.payload_bps(flows))
-    on_line = m.sum_by_port(flows.ends("dst"), line)
-    return {
-        port: PortRates(offered.get(port), delivered.get(port), on_line.get(port))
-        for port in offered.keys() | delivered.keys()
-    }
 
 
 # --- state ----------------------------------------------------------------------------------------
@@ -277,26 +271,23 @@ class RunState:
             return False
         if trial is not self.trial:
             if self._ended[key]:
-                return False  # late record of a slow node
-            self._begin(trial)
+                return False  # the last words of a node that is behind
+            if self.trial is not None and self.trial.search != trial.search:
+                self._search_began_s = time.monotonic()
+            self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
+            for port in self.ports.values():
+                port.rest(0)
+            for part in trial.parts:
+                carrier = trial.of(part.network).transport
+                for rank in part.ranks:
+                    port = self.ports[rank.name]
+                    port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
         phase: int = max(0, record["phase"])
         self.phase = max(self.phase, phase)
         for port in self._of_node[record["node"]]:
             if port.phase < phase:
                 port.rest(phase)
         return phase == self.phase
-
-    def _begin(self, trial: Trial) -> None:
-        if self.trial is not None and self.trial.search != trial.search:
-            self._search_began_s = time.monotonic()
-        self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
-        for port in self.ports.values():
-            port.rest(0)
-        for part in trial.parts:
-            carrier = trial.of(part.network).transport
-            for rank in part.ranks:
-                port = self.ports[rank.name]
-                port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
 
     # --- what they amount to -----------------------------------------------------------------
 
