@@ -84,32 +84,13 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
         kept = f"{ORIGINALS}/{place.name}"
         entries += [{**vars(figure), "file": kept} for figure in part.figures]
     warnings = [sentence for part in parts for sentence in part.warnings]
-    directory.write_summary(_summary(out, files, entries, warnings, command))
-    return warnings
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path, _MOST_BYTES)
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
-
-
-def _summary(
-    out: Path,
-    files: Sequence[Path],
-    entries: list[Entry],
-    warnings: list[str],
-    command: Sequence[str],
-) -> SummaryDocument:
-    """Return the run summary of an import; parts that the files do not contain are unknown."""
     oldest = min(path.stat().st_mtime for path in files)
     lists = (
         "errors", "trials", "plans", "statistics", "comparisons", "ports", "clocks", "expectations",
         "findings", "not_measured",
     )  # fmt: skip
     messages = ("curves", "crossovers", "scatter", "concurrent_computation")
-    return {name: [] for name in lists} | {
+    summary: SummaryDocument = {name: [] for name in lists} | {
         "schema": SCHEMA,
         "status": "complete",
         "exit_status": 0,
@@ -136,3 +117,12 @@ def _summary(
         "warnings": warnings,
         "imported": entries,
     }  # fmt: skip
+    directory.write_summary(summary)
+    return warnings
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path, _MOST_BYTES)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error

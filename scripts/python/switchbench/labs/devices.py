@@ -464,30 +464,22 @@ def build_routed_nodes(
     for node in lab_nodes:
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
         with IPRoute() as netlink:
-            _configure_router(netlink, topology, routing, node)
-
-
-def _configure_router(
-    netlink: IPRoute, topology: Topology, routing: Routing, node: LabNode
-) -> None:
-    """Set up a forwarding node's interfaces and routes; the calling thread is in its namespace."""
-    interfaces = routing.interfaces(node.name)
-    set_offloads(netlink, [*(interface.name for interface in interfaces), node.control_iface])
-    _bring_up(netlink, "lo", (node.ipv4, 32))
-    _bring_up(netlink, node.control_iface, (node.control_ipv4, lab_addresses.IPV4_PREFIX))
-    index = {
-        interface.name: _bring_up(netlink, interface.name, (interface.address, interface.prefix))
-        for interface in interfaces
-    }
-    for position, link in enumerate(topology.links):
-        ends = dict(zip((link.a, link.b), routing.ends(position), strict=True))
-        if node.name in ends:
-            _shape(netlink, topology, link, index[ends[node.name]])
-    for route in routing.routes(node.name):
-        netlink.route(
-            "add", dst=f"{route.destination}/32", gateway=route.gateway,
-            oif=index[route.interface], prefsrc=node.ipv4, proto=_STATIC,
-        )  # fmt: skip
+            interfaces = routing.interfaces(node.name)
+            names = [interface.name for interface in interfaces]
+            set_offloads(netlink, [*names, node.control_iface])
+            _bring_up(netlink, "lo", (node.ipv4, 32))
+            _bring_up(netlink, node.control_iface, (node.control_ipv4, lab_addresses.IPV4_PREFIX))
+            index = {one.name: _bring_up(netlink, one.name, (one.address, one.prefix))
+                     for one in interfaces}  # fmt: skip
+            for position, link in enumerate(topology.links):
+                joined = dict(zip((link.a, link.b), routing.ends(position), strict=True))
+                if node.name in joined:
+                    _shape(netlink, topology, link, index[joined[node.name]])
+            for route in routing.routes(node.name):
+                netlink.route(
+                    "add", dst=f"{route.destination}/32", gateway=route.gateway,
+                    oif=index[route.interface], prefsrc=node.ipv4, proto=_STATIC,
+                )  # fmt: skip
 
 
 def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:

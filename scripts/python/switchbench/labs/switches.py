@@ -175,42 +175,35 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
     deadline = time.monotonic() + _READY_S
     for number, description in enumerate(descriptions(lab, topology)):
         # One after the other: a trunk's second end can only be opened after its first end.
-        line = json.dumps({"switch": description}) + "\n"
-        _await_ready(lab, number, _start_one(lab, number, line, binary, kept), deadline)
-
-
-def _start_one(
-    lab: str, number: int, description: str, binary: Path, kept: bool
-) -> subprocess.Popen[bytes]:
-    commands = _file(lab, number, "in")
-    os.mkfifo(commands, 0o600)
-    with contextlib.ExitStack() as stack:
-        # Opened for reading and writing at first: the other end may not be open yet.
-        both = os.open(commands, os.O_RDWR | os.O_CLOEXEC)
-        stack.callback(os.close, both)
-        reader = os.open(commands, os.O_RDONLY | os.O_CLOEXEC)
-        stack.callback(os.close, reader)
-        if not kept:
-            writer = os.open(commands, os.O_WRONLY | os.O_CLOEXEC)
-            _held.setdefault(lab, []).append(writer)
-        process = namespaces.popen(
-            lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
-            [str(binary)],
-            stdin=both if kept else reader,
-            stdout=stack.enter_context(_file(lab, number, "ndjson").open("wb")),
-            stderr=stack.enter_context(_file(lab, number, "log").open("wb")),
-            start_new_session=True,
-        )
-        # The switch may end before it has read all; our own read end keeps the pipe open.
-        text = description.encode()
-        os.set_blocking(both, False)
-        while text and process.poll() is None:
-            try:
-                text = text[os.write(both, text) :]
-            except BlockingIOError:
-                time.sleep(0.001)
-        os.set_blocking(both, True)
-    return process
+        text = (json.dumps({"switch": description}) + "\n").encode()
+        commands = _file(lab, number, "in")
+        os.mkfifo(commands, 0o600)
+        with contextlib.ExitStack() as stack:
+            # Opened for reading and writing at first: the other end may not be open yet.
+            both = os.open(commands, os.O_RDWR | os.O_CLOEXEC)
+            stack.callback(os.close, both)
+            reader = os.open(commands, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, reader)
+            if not kept:
+                writer = os.open(commands, os.O_WRONLY | os.O_CLOEXEC)
+                _held.setdefault(lab, []).append(writer)
+            process = namespaces.popen(
+                lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
+                [str(binary)],
+                stdin=both if kept else reader,
+                stdout=stack.enter_context(_file(lab, number, "ndjson").open("wb")),
+                stderr=stack.enter_context(_file(lab, number, "log").open("wb")),
+                start_new_session=True,
+            )
+            # The switch may end before it has read all; our own read end keeps the pipe open.
+            os.set_blocking(both, False)
+            while text and process.poll() is None:
+                try:
+                    text = text[os.write(both, text) :]
+                except BlockingIOError:
+                    time.sleep(0.001)
+            os.set_blocking(both, True)
+        _await_ready(lab, number, process, deadline)
 
 
 def _last_words(log: Path) -> str:

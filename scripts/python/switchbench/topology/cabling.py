@@ -328,24 +328,41 @@ def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cab
     absent = sorted(set(choice.switches) - set(texts))
     if absent:
         raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
-    seen = {device: _seen(text, f"{source}: {device}") for device, text in texts.items()}
+    seen: dict[str, dict[str, Neighbour]] = {}
+    told: dict[tuple[str, str], list[Cable]] = defaultdict(list)
+    for device, text in texts.items():
+        patterns = ("*",) if device in choice.switches else choice.interfaces
+        seen[device] = {}
+        for name, neighbour in _seen(text, f"{source}: {device}").items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns):
+                where = f"{source}: {device} {name}"
+                one = seen[device][name] = _only(neighbour, texts, where)
+                bps = _medium_bps(one, where, choice.rate_bps)
+                port = one.ports[0] if one.ports else ""
+                told[device, one.switch].append(Cable(device, one.switch, bps, port))
     hosts = [device for device in seen if device not in choice.switches]
-    for host in hosts:
-        seen[host] = {
-            name: neighbour
-            for name, neighbour in seen[host].items()
-            if any(fnmatchcase(name, pattern) for pattern in choice.interfaces)
-        }
-    for device, neighbours in seen.items():
-        where = f"{source}: {device}"
-        seen[device] = {name: _only(n, texts, f"{where} {name}") for name, n in neighbours.items()}
-    switches = _lldp_switches(seen, set(hosts))
+    # Devices given as switches, neighbours of hosts, and neighbours that advertise bridging.
+    switches = dict.fromkeys(device for device in seen if device not in hosts)
+    for device, by_name in seen.items():
+        for one in by_name.values():
+            if one.switch not in hosts and (device in hosts or one.bridges):
+                switches[one.switch] = None
     # Hosts without an output of their own, which only switches report.
-    heard = (one.switch for neighbours in seen.values() for one in neighbours.values())
+    heard = (one.switch for by_name in seen.values() for one in by_name.values())
     known = dict.fromkeys((*hosts, *(name for name in heard if name not in switches)))
     names = distinct((device, device) for device in known)
     names |= distinct((switch, switch) for switch in switches)
-    cables = _lldp_cables(seen, [*hosts], switches, source, choice)
+    # Each cable once; where both ends report cables, from the end that reports more.
+    cables: list[Cable] = []
+    for (device, other), some in told.items():
+        back = told.get((other, device), [])
+        if device in hosts and other in switches:
+            cables += some
+        elif device in switches and other not in switches:
+            if other not in hosts:
+                cables += [Cable(other, device, c.rate_bps) for c in some]
+        elif (len(some), device) > (len(back), other):
+            cables += some
     renamed = tuple(Cable(names[c.a], names[c.b], c.rate_bps, c.b_port) for c in cables)
     inside = tuple(name for device, name in names.items() if device not in switches)
     return Cabling(source, inside, tuple(names[switch] for switch in switches), renamed)
@@ -406,48 +423,6 @@ def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour
             "one; leave out the entry that is not its end, or the interface by --interface"
         )
     return likely[0]
-
-
-# --- devices and cables --------------------------------------------------------------------------
-
-
-def _lldp_switches(seen: Mapping[str, Mapping[str, Neighbour]], hosts: set[str]) -> list[str]:
-    """Return the names of all switches, in the order found.
-
-    Devices given as switches, neighbours of hosts, and neighbours that advertise bridging count.
-    """
-    found = dict.fromkeys(device for device in seen if device not in hosts)
-    for device, neighbours in seen.items():
-        for neighbour in neighbours.values():
-            if neighbour.switch not in hosts and (device in hosts or neighbour.bridges):
-                found[neighbour.switch] = None
-    return list(found)
-
-
-def _lldp_cables(
-    seen: Mapping[str, Mapping[str, Neighbour]],
-    hosts: Sequence[str],
-    switches: Sequence[str],
-    source: str,
-    choice: LldpOptions,
-) -> Iterator[Cable]:
-    """Yield each cable once; where both ends report cables, from the end that reports more."""
-    told: dict[tuple[str, str], list[Cable]] = defaultdict(list)
-    for device, neighbours in seen.items():
-        for interface, neighbour in neighbours.items():
-            bps = _medium_bps(neighbour, f"{source}: {device} {interface}", choice.rate_bps)
-            port = neighbour.ports[0] if neighbour.ports else ""
-            told[device, neighbour.switch].append(Cable(device, neighbour.switch, bps, port))
-    surveyed = set(hosts)
-    for (device, other), cables in told.items():
-        back = told.get((other, device), [])
-        if device in surveyed and other in switches:
-            yield from cables
-        elif device in switches and other not in switches:
-            if other not in surveyed:
-                yield from (Cable(other, device, c.rate_bps) for c in cables)
-        elif (len(cables), device) > (len(back), other):
-            yield from cables
 
 
 def _medium_bps(neighbour: Neighbour, where: str, rate_bps: int | None) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..base.errors import ConfigurationError
@@ -71,7 +71,17 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     _refuse_alike(devices, source)
     names = _names(devices)
     dropped = [guid for guid in devices if guid not in names]
-    cables = tuple(_cables(devices, names, source, rate_bps))
+    # Each cable once: from the host's end, else from the end with the lower GUID.
+    cables = []
+    for guid, device in devices.items():
+        for number, (other, other_port, rest) in device.ports.items():
+            if guid not in names or other not in names:
+                continue
+            is_host, to_host = device.kind == "Ca", devices[other].kind == "Ca"
+            first = (guid, number) < (other, other_port) if is_host == to_host else is_host
+            if first:
+                bps = _bps(rest, f"{source}: {names[guid]} port {number}", rate_bps)
+                cables.append(Cable(names[guid], names[other], bps, str(other_port)))
     remarks = [f"Left out: {devices[guid].description or guid}." for guid in dropped]
     if warned:
         remarks.append(f"ibnetdiscover warned {warned} times: devices may be missing.")
@@ -79,7 +89,7 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     hosts = dict.fromkeys(
         names[guid] for guid, d in devices.items() if d.kind == "Ca" and guid in names
     )
-    return Cabling(source, tuple(hosts), tuple(switches), cables, tuple(remarks))
+    return Cabling(source, tuple(hosts), tuple(switches), tuple(cables), tuple(remarks))
 
 
 def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
@@ -182,21 +192,6 @@ def _host_word(description: str) -> str:
     if named:
         return named[1]
     return "" if _MAKER.match(description) else description.split(" ")[0].strip("'\"")
-
-
-def _cables(
-    devices: Mapping[str, _Device], names: Mapping[str, str], source: str, rate_bps: int | None
-) -> Iterator[Cable]:
-    """Yield each cable once: from the host's end, else from the end with the lower GUID."""
-    for guid, device in devices.items():
-        for number, (other, other_port, rest) in device.ports.items():
-            if guid not in names or other not in names:
-                continue
-            is_host, to_host = device.kind == "Ca", devices[other].kind == "Ca"
-            first = (guid, number) < (other, other_port) if is_host == to_host else is_host
-            if first:
-                bps = _bps(rest, f"{source}: {names[guid]} port {number}", rate_bps)
-                yield Cable(names[guid], names[other], bps, str(other_port))
 
 
 def _bps(rest: str, where: str, rate_bps: int | None) -> int:
