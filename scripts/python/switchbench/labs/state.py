@@ -38,7 +38,7 @@ class LabBusyError(LabError):
     """Error: another process holds the lab's lock."""
 
     def __init__(self, lab: str, pid: int) -> None:
-        command = ""
+        self.pid, command = pid, ""
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
             command = f" ({words.decode(errors='replace').strip()[:80]})"
