@@ -211,8 +211,8 @@ def _bar(port: PortState, _unit: format.Unit) -> str:
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
-# Of the ports' table: title, width, text, and its side. In the order in which they are left out
-# when there is no room, the last one first.
+# Columns of the table of ports: title, width, text, alignment. Without room for all, the last ones
+# are left out first.
 _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
     ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), ">"),
     ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),

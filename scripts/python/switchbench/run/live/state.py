@@ -75,7 +75,7 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
         for port in offered.keys() | delivered.keys():
             ways = (offered.get(port), delivered.get(port), on_line.get(port))
             loss.rates[port] = PortRates(*ways)
-        # TCP and RDMA repeat what is lost.
+        # TCP and RDMA retransmit lost frames, which are not counted.
         counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
         for counter, counts in (
@@ -271,7 +271,7 @@ class RunState:
             return False
         if trial is not self.trial:
             if self._ended[key]:
-                return False  # the last words of a node that is behind
+                return False  # a late record of an ended trial
             if self.trial is not None and self.trial.search != trial.search:
                 self._search_began_s = time.monotonic()
             self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
