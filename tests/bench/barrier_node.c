@@ -39,7 +39,7 @@ static struct sockaddr_storage address_of(in_addr_t network, uint32_t index)
     return address;
 }
 
-/* All that the node's loop waits for, as main.c makes it; nobody writes to the input. */
+/* All descriptors that the node's loop waits for, as main.c opens them; the input stays empty. */
 static void open_node(struct node *node)
 {
     struct err err = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Fuzzing of frames from the wire: the input is a byte that says which headers a port speaks, two
- * bytes of a place and a byte that is changed there, then a frame. It is heard by the responder
+ * bytes of a place and a byte that is changed there, then a frame. The responder takes it
  * (ARP, neighbour discovery), and judged as a frame of a stream, which no byte beyond its end is
  * read for. A sound frame of ours with one byte changed behind the addresses is found, or what
  * changed is what switches and routers may change. tests/unit/test_dpdk_frame.c runs the same entry

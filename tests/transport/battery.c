@@ -751,7 +751,7 @@ static void case_schedule(void **state)
     }
 }
 
-/* --- what is refused, and what a port says of itself --- */
+/* --- what is refused, and a port's facts --- */
 
 static void spoil(struct phase *phase, const struct battery_refusal *refusal)
 {

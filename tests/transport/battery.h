@@ -96,7 +96,7 @@ struct battery_run {
     struct pattern_plan *plan;          /* its flows are a schedule's; NULL: they are not */
     struct blob_exchange blob_exchange; /* between this run's lanes */
     const struct transport_secret *secrets[BATTERY_PORTS]; /* NULL: battery_secret */
-    /* Looks at a port's lane before it is destroyed; NULL: nobody does. */
+    /* Looks at a port's lane before it is destroyed; NULL: it is not looked at. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
 

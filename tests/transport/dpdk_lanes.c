@@ -515,12 +515,12 @@ static bool is_not_lost(struct rte_mbuf *frame)
     return bed.now_ns < START_NS + lost_from_ns || bed.now_ns >= START_NS + lost_until_ns;
 }
 
-/* The last loss is told by the frame behind it; frames lost at the end are numbers that are
+/* The last loss is noticed by the frame behind it; frames lost at the end are numbers that are
  * missing. */
 TEST_BETWEEN(a_load_falls_and_its_last_loss_is_told, fresh, end)
 {
     static const struct {
-        int64_t from_ns, until_ns, gap_ns; /* of what is lost; what is told */
+        int64_t from_ns, until_ns, gap_ns; /* of what is lost; the metric */
     } cases[] = {{2 * MS, FALL_NS + 5 * MS, FALL_NS + 5 * MS}, {FALL_NS + 5 * MS, FALL_STOP_NS, 0}};
     uint64_t before = FALL_NS / (10 * US), all = before + (FALL_STOP_NS - FALL_NS) / (40 * US);
 
@@ -720,7 +720,7 @@ TEST_BETWEEN(a_port_that_receives_makes_its_addresses_known, fresh, end)
         assert_int_equal(number, counts[i]);
         assert_int_equal(metric(1, "learning_late") > 0, i);
         connect_rank(0, 1, false);
-        assert_int_equal(lose_sent(0), 1); /* whoever only sends: no more */
+        assert_int_equal(lose_sent(0), 1); /* a port that only sends: no more */
     }
     again(state);
     set_addresses(TRAFFIC_PROBE, ADDRESSES);
@@ -810,8 +810,8 @@ TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
 
 /* What is done to copies of rank 0's first frame, which come before it. */
 static const struct harm {
-    int at; /* byte that is flipped, from the signature on; 0: none before it is stamped anew */
-    uint16_t tag, src, dst; /* added before it is stamped anew */
+    int at; /* byte that is flipped, from the signature on; 0: none before it is stamped again */
+    uint16_t tag, src, dst; /* added before it is stamped again */
     bool flips, cuts;       /* cuts: it ends before its signature does */
     enum { DUPLICATE, CORRUPT, STRAY, FOREIGN, QUESTION, PAUSE, HARMS } counts_as;
 } harms[] = {

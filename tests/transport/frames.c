@@ -44,7 +44,7 @@ enum { UDP = 1, PACKET = 2 }; /* over which a row goes */
 enum counter { FRAMES, CORRUPTED, MISDELIVERED, ANNOUNCED, FOREIGN, COUNTERS };
 enum tag { THIS_PHASE, OTHER_PHASE, PROBE_ANSWER };
 
-/* A frame to rank 1, of the flow from rank 0 to it, sound but for what is said. */
+/* A sound frame to rank 1 of the flow from rank 0, but for what these members change. */
 static const struct injected {
     unsigned over;
     enum counter counts;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Ports of DPDK's net_ring for tests, whose frames go by reference: what port i sends lies in
- * sent[i] until somebody takes it, and it receives what is put into received[i].
+ * sent[i] until a test takes it, and it receives what is put into received[i].
  */
 #ifndef TESTS_TRANSPORT_RING_PORTS_H
 #define TESTS_TRANSPORT_RING_PORTS_H

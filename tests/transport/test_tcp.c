@@ -268,7 +268,7 @@ TCP(options_are_used)
     assert_int_equal((int)metric_of(1, "send_buffer_bytes"), -1);
 }
 
-/* While the tail does not read, the head must come to rest: nobody buffers without bound. */
+/* While the tail does not read, the head must come to rest: no rank buffers without bound. */
 TCP(a_chain_slows_its_head)
 {
     const uint64_t *sent = &stage.flows[0][0].side.live.payload_bytes;
@@ -294,7 +294,7 @@ TCP(a_chain_slows_its_head)
 }
 
 /* The receiver dies in mid stream; when all is written and the end mark behind it, but not all has
- * arrived, so that nobody will ever acknowledge the rest; and the sender. The next phase has
+ * arrived, so that the rest will never be acknowledged; and the sender. The next phase has
  * nothing of it. */
 TCP(a_partner_dies)
 {
@@ -432,7 +432,7 @@ TCP(a_late_claim_counts)
     }
 }
 
-/* A listener, of which a flow's source is told instead of its destination. */
+/* A listener that a flow's source is given as its destination's address. */
 static int mislead(struct battery_flow *flow)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -488,7 +488,7 @@ static void derive(uint8_t *key, char byte, const char *run_id)
 }
 
 /* A claim and a proof are valid for their challenge, key and run alone, and any changed bit is
- * found; neither is the other. Whoever derives a key before the run's is known finds out at once.
+ * found; neither is the other. Deriving a key before the run's is known ends the process.
  */
 TCP(nothing_is_forged_or_replayed)
 {
@@ -537,7 +537,8 @@ TCP(nothing_is_forged_or_replayed)
 /* --- partners that are not there --- */
 
 /* Nothing listens at some partners, nor behind a chain's head; or a partner's kernel answers, and
- * nobody else ever does. A check finds them all, and waits a quarter longer than it is asked to. */
+ * its transport never does. A check finds them all, and waits a quarter longer than it is asked to.
+ */
 TCP(a_check_finds_all_that_have_no_way)
 {
     static const struct {
@@ -612,8 +613,8 @@ TCP(a_partner_is_a_phase_ahead)
     }
 }
 
-/* A partner that is awaited is named: one that takes the call and says nothing, one that never
- * calls, and one whose kernel does not answer. */
+/* The partner that is waited for is named: one that accepts the connection and sends nothing, one
+ * that never connects, and one whose kernel does not answer. */
 TCP(a_partner_that_is_awaited_is_named)
 {
     static const struct {
@@ -727,9 +728,9 @@ TCP(two_ranks_have_one_connection)
     }
 }
 
-/* A rank that has gone: all others learn of it, whomever they wait for; who had to do with it names
- * it, unless somebody else who has hung up for it was seen first. Of one that says nothing for long
- * the kernel is told to ask. */
+/* When a rank dies all others end, whatever rank they wait for. A partner of the dead rank names
+ * it, unless it first sees a connection closed by another rank that ended. Silent connections are
+ * kept alive by the kernel. */
 TCP(a_dead_partner_ends_all)
 {
     const struct pattern_request request = {

@@ -24,12 +24,12 @@ struct ranks {
     struct rank ranks[RANKS_MOST];
     uint64_t random;
     uint64_t messages;
-    uint64_t spoil;    /* behind so many, one with bytes arrives damaged; 0: none */
+    uint64_t spoil;    /* the first message with bytes behind so many arrives damaged; 0: none */
     bool spoil_early;  /* ... of a last step, in a batch's first repetition */
     bool spoil_result; /* ... of a last step */
     bool lose;         /* ... or none of its bytes arrive: what was there before stays */
     uint32_t spoiled;  /* at this rank */
-    void (*look)(struct rank *rank); /* before a batch's results are verified; NULL: nobody does */
+    void (*look)(struct rank *rank); /* before a batch's results are verified; NULL: not called */
     bool rests;                      /* operations take no time */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Greeting, barrier and abort in a simulator: many nodes in one process, with simulated time, and a
- * network that delays, loses, doubles and reorders. Every run ends, with everybody through and the
- * same reduction, or with everybody naming a node that is really dead. All of it by dissemination
+ * network that delays, loses, doubles and reorders. Every run ends: all nodes pass with the same
+ * reduction, or all nodes name a node that is really dead. All of it by dissemination
  * and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
  */
 #include "membership.h"
@@ -247,7 +247,7 @@ static void follow_up(struct sim_node *node)
     plan_own(node, SIM_TIMER, due_ns);
 }
 
-/* Whether a node has heard of this process. */
+/* Whether any node knows this process by its nonce. */
 static bool is_known(const struct sim_node *node)
 {
     for (uint32_t i = 0; i < sim.count; i++) {
@@ -260,8 +260,8 @@ static bool is_known(const struct sim_node *node)
     return false;
 }
 
-/* A new process in this place. If nobody has heard of the one before, the new one is as good;
- * otherwise the run is over for this node. */
+/* A new process in this place. If no node knows the one before, the new one takes part; otherwise
+ * the run is over for this node. */
 static void node_joins(struct sim_node *node)
 {
     uint32_t self = index_of(node);
@@ -366,7 +366,7 @@ static void sim_run(void)
     }
 }
 
-/* --- who lives passes, and who dies is named --- */
+/* --- live nodes pass, and dead ones are named --- */
 
 static bool by_tree; /* else by dissemination */
 
@@ -472,7 +472,7 @@ static void set_fate(uint32_t number)
     }
 }
 
-/* What a node may say at the end: all barriers passed, or a fault that names who is at fault. */
+/* A node at the end: it has passed all barriers, or its fault names the right node. */
 static void judge(uint32_t number)
 {
     enum fate fate = sim.scenario->fate;
@@ -507,7 +507,7 @@ static void judge(uint32_t number)
         broken("node %u was not silent for so long", victim);
 }
 
-/* Without loss no node asks, and nothing is told twice. */
+/* Without loss no node asks, and no datagram is sent twice. */
 static void check_sent(void)
 {
     enum fate fate = sim.scenario->fate;
@@ -656,7 +656,7 @@ TEST_ROWS(each_datagram_is_answered_or_dropped, "datagram")
                 last.values.states == 1U << last.epoch);
 }
 
-/* A node whose process was stopped for long must not blame its partners for that. */
+/* A process that was stopped for long must not blame its partners for that. */
 TEST(asks_often_before_it_blames)
 {
     begin(0, 4);
@@ -664,10 +664,10 @@ TEST(asks_often_before_it_blames)
     sent = 0;
     for (int64_t now_ns = 100 * S; !member.aborted; now_ns = member.backoff.due_ns)
         membership_tick(&member, now_ns);
-    assert_true(sent >= 8 + 3); /* questions; all neighbours are told */
+    assert_true(sent >= 8 + 3); /* questions, and the fault to each neighbour */
 }
 
-/* What was said to an earlier process in this place, under the same key and run id, changes nothing
+/* A datagram to an earlier process in this place, under the same key and run id, changes nothing
  * and is no sign of life; what may be the first word of a node of this run is greeted only. */
 TEST(nothing_replays_across_runs)
 {
@@ -732,7 +732,7 @@ TEST(names_who_was_replaced)
     assert_true(membership_receive(&member, &hello, 0));
     assert_true(member.aborted && member.fault.node == 1);
     assert_says(member.fault.text, "was it restarted?");
-    assert_true(last.type == DATAGRAM_ABORT && last.to == 6); /* the new one is told */
+    assert_true(last.type == DATAGRAM_ABORT && last.to == 6); /* it is sent to the new process */
 }
 
 TEST(a_reason_is_made_printable)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Control endpoints on loopback, in one thread: several of one run, and one against a peer that is
- * this test. Who is missing, gives up or replays is the simulator's (test_barrier.c); clocks,
- * another key and another namespace are test_clocks.py's and test_by_hand.py's.
+ * this test. Missing nodes, nodes that give up and replays are the simulator's (test_barrier.c);
+ * clocks, another key and another namespace are test_clocks.py's and test_by_hand.py's.
  */
 #include "datagram.h"
 #include "endpoint.h"
@@ -211,7 +211,7 @@ TEST(asks_for_a_blob_until_its_answer_comes)
         assert_true(at_ns > now_ns + NS_PER_MS || asked == 1); /* 2 ms have not passed */
     }
     assert_in_range(asked, 25, 45);
-    control_work(nodes[1], now_ns + 2 * NS_PER_S); /* nobody calls */
+    control_work(nodes[1], now_ns + 2 * NS_PER_S); /* control_fetch() is not called */
     assert_int_equal(hear(DATAGRAM_FETCH), 0);
     assert_true(heard.id == 7 && heard.recipient == 0);
 
@@ -220,7 +220,7 @@ TEST(asks_for_a_blob_until_its_answer_comes)
     answer.blob = small;
     for (unsigned i = 0; i < 5; i++)
         wrong[i] = answer;
-    wrong[0].origin_ns -= 2 * NS_PER_S; /* said before we asked */
+    wrong[0].origin_ns -= 2 * NS_PER_S; /* sent before the question */
     wrong[1].to++;                      /* to another process */
     wrong[2].sender = 2;
     wrong[3].id = 8;

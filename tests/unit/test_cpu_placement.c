@@ -96,7 +96,7 @@ TEST(this_machine_has_a_core)
         assert_true(cores[i].number > cores[i - 1].number);
 }
 
-/* Whoever started the process with a nice of its own gets it back. */
+/* A nice value that the process was started with is set again. */
 TEST(what_was_claimed_is_given_back)
 {
     int policy = sched_getscheduler(0);

@@ -59,8 +59,8 @@ int rte_mbuf_dyn_rx_timestamp_register(int *field, uint64_t *flag)
 
 #define NOW_NS (10 * NS_PER_S)
 
-/* A stamp as old as `age_ns`, by a clock that was looked at first `span_ns` before NOW_NS: how old
- * its frame is said to be. */
+/* A stamp is `age_ns` old, and the device's clock was first read `span_ns` before NOW_NS: the age
+ * of the frame that follows from both. */
 TEST(a_stamp_becomes_local_time)
 {
     static const struct {

@@ -244,7 +244,7 @@ TEST(a_namespace_that_is_not_there)
     assert_says(err.text, "test-guard-none");
 }
 
-/* A device without the kernel is nobody else's, whatever its interfaces were. */
+/* DPDK drives the device without its kernel driver, so no other program can share it. */
 TEST(a_device_without_kernel_is_never_shared)
 {
     struct guard_rules rules = {

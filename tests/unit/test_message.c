@@ -357,7 +357,7 @@ TEST(what_is_lost_late_or_twice_is_told_apart)
         assert_int_equal(bed.end.missed, cases[i].missed);
         assert_int_equal(bed.side.duplicated, cases[i].duplicated);
         assert_int_equal(bed.side.late, cases[i].late);
-        if (i == 1) /* who answers knows which have come */
+        if (i == 1) /* the answering side knows which have come */
             assert_true(message_stream_has(&bed.end, 3) && !message_stream_has(&bed.end, 2));
     }
 }

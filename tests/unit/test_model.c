@@ -473,7 +473,8 @@ TEST(pause_loses_nothing_and_wastes_nothing)
             const struct model_port_truth *truth = &model_truth(bed.model).ports[i];
 
             pauses += truth->pause_sent;
-            /* The mark, and what comes before the station has heard: two frames on the way. */
+            /* The mark, and the frames that come before the station has received the PAUSE frame.
+             */
             assert_in_range(truth->input_high_bytes, 20000, 20000 + 3 * SIZE);
         }
         assert_true(pauses > 10);
@@ -719,7 +720,7 @@ static void play(void)
 
 /* What one strike adds: to what the stations see (arrived, duplicates, corrupted, elsewhere), and
  * to what the switch says of itself (dropped, flooded, misdelivered); all frames fit. Reorder: all
- * are reordered but those for whom no later frame came. */
+ * are reordered but those behind which no frame of their flow came. */
 static const struct kind {
     uint32_t least_one_in;
     int each[7];
@@ -824,7 +825,7 @@ TEST(a_fault_has_limits)
     }
 }
 
-/* The switch never heard of the station behind a dead port, and floods what is for it. Of 48 bytes
+/* The switch has not learned the station behind a dead port, and floods frames to it. Of 48 bytes
  * 20 are EtherType and signature. A slow port: in 10 ms 1,488 frames of 64 bytes at 100M, and ten
  * times as many at 1G. */
 TEST(a_dead_and_a_slow_port_and_every_byte)

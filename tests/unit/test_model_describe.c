@@ -18,7 +18,7 @@ static int read_text(struct description *description, struct err *err, const cha
     return describe_read(description, unit_json(json, text), err);
 }
 
-/* Beside a description that says nothing, whose keys have their defaults. */
+/* A description with all keys, and one with none but its ports, which has the defaults. */
 TEST(every_key_arrives)
 {
     static const char keys[] =

@@ -95,7 +95,7 @@ TEST(a_late_sender_catches_up_within_bounds)
     }
 }
 
-/* One whose device takes no more comes in time: that is no clump. */
+/* A sender is in time though its device takes no more: that is no clump. */
 TEST(a_full_device_makes_no_clump)
 {
     struct pace pace;

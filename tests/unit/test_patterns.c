@@ -112,7 +112,7 @@ static void make_ranks(const struct pattern_plan *plan, uint32_t phase, uint32_t
 
 enum law {
     MATCHING = 1 << 0,  /* a rank has at most one partner each way in a phase */
-    MUTUAL = 1 << 1,    /* who sends to a rank gets from it */
+    MUTUAL = 1 << 1,    /* a rank also receives from each rank to which it sends */
     ALL_PAIRS = 1 << 2, /* the phases together have each ordered pair once */
     CYCLE = 1 << 3,     /* in a phase, first flows lead through all ranks and back */
     FAIR = 1 << 4,      /* over all phases all ranks send as much, and receive as much */
@@ -417,7 +417,7 @@ static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uin
     return text;
 }
 
-/* Fields: a phase, its name, and to whom each rank sends in it. */
+/* Fields: a phase, its name, and the destinations of each rank in it. */
 TEST_ROWS(plans_are_as_by_hand, "hand")
 {
     struct pattern_plan *plan = plan_of(request_of(row));

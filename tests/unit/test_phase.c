@@ -101,7 +101,7 @@ static void read_facts(struct transport_port *port, struct port_facts *facts, bo
     *facts = now;
 }
 
-/* A device may not know its speed, which partners are told, until it has a link. */
+/* A device may know its speed, which is sent to partners, only once it has a link. */
 TEST(a_line_is_known_when_its_link_comes_up)
 {
     static const struct transport transport = {.name = "fake", .facts = read_facts};

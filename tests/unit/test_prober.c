@@ -2,7 +2,7 @@
  *
  * Round trips at a port of two queues: honest and forged answers to probes (whatever comes, no more
  * are counted than probes were sent, and no round trip is longer than it was), when probes leave,
- * and who begins a ping-pong's next message.
+ * and when a ping-pong's next message begins.
  */
 #include "clock.h"
 #include "frame_lane.h"
@@ -145,7 +145,8 @@ TEST_BETWEEN(what_is_given_up_is_lost, begin, end)
     assert_int_equal(bed.probers[0].in_flight, 0);
 }
 
-/* More probes than there is room for: old ones are lost, not forged, and numbers begin anew. */
+/* More probes than there is room for: old ones are lost, not forged, and their places used again.
+ */
 TEST_BETWEEN(the_oldest_are_forgotten, begin, end)
 {
     uint32_t room = bed.probers[0].room;
@@ -197,7 +198,7 @@ TEST(probes_disturb_nobody)
 }
 
 /* In a second as many as the rate says, no two closer than half of their distance, and at distances
- * that fill the range: not the same again and again. Who slept does not send what it missed. */
+ * that fill the range. A sender that slept does not send the probes that it missed. */
 TEST_BETWEEN(probes_are_even_but_not_regular, begin, end)
 {
     struct prober *prober = &bed.probers[0];
@@ -272,7 +273,7 @@ TEST(sizes_are_drawn)
     assert_int_equal(prng_size(&fixed, 2), 101);
 }
 
-/* --- who begins the next message --- */
+/* --- when the next message begins --- */
 
 static void sit_down(struct pingpong_options options)
 {
@@ -383,7 +384,7 @@ TEST(an_answer_too_late_is_no_stranger)
 #define DRAWN 300u
 
 /* One message in flight for all, by partners that are drawn: each gets about a third, and each
- * single time is kept with whose it was. */
+ * single time is kept with its partner. */
 TEST(partners_are_drawn)
 {
     const struct prober *prober = &bed.probers[0];

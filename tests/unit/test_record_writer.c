@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Records against a pipe whose reader reads, sleeps, or is gone.
+ * Records written to a pipe with a reader that reads, sleeps, or has closed it.
  */
 #include "clock.h"
 #include "record_writer.h"
@@ -68,7 +68,7 @@ static void end_reading(pthread_t closer)
     fclose(reader);
 }
 
-/* Nobody reads: senders wait for no one, and of all records only progress is dropped. */
+/* The pipe is not read: senders do not wait, and only progress records are dropped. */
 TEST_BETWEEN(a_blocked_pipe_blocks_no_sender, open_records, NULL)
 {
     uint64_t dropped;

@@ -191,7 +191,7 @@ TEST(test_against_memory)
         assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
         assert_memory_equal(&bed.count, &all, sizeof all);
     }
-    clear(&bed); /* a sender that begins again is heard once it is where it was */
+    clear(&bed); /* frames of a sender that begins again count once it is where it was */
     for (uint32_t n = 0; n < 5500; n++)
         arrive(&bed, n < 2500 ? n : n - 2500);
     assert_int_equal(bed.verdicts[SEQUENCE_LATE], 2500 - SEQUENCE_WINDOW);

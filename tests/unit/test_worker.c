@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The worker against a transport made for the test: who is polled when, the window's copies, and
+ * The worker against a transport made for the test: when lanes are polled, the window's copies, and
  * each way in which a phase ends. Times are short and only their order is asserted.
  */
 #include "clock.h"
@@ -17,7 +17,7 @@ struct fake_lane {
     struct lane base;
     unsigned polls, wakes;
     bool deaf;    /* receives nothing */
-    bool floods;  /* each poll finds a frame for somebody else */
+    bool floods;  /* each poll finds a frame for another rank */
     bool endless; /* never says that all is sent */
     /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
     int64_t meets_until_ns;
@@ -317,7 +317,7 @@ TEST_BETWEEN(ports_are_visited_between_phases, NULL, strike)
     assert_int_equal(atomic_load(&idles), seen);
 }
 
-/* What an application computes beside the messages is told apart from what it computes alone. */
+/* Operations computed beside messages are counted apart from those computed before them. */
 TEST(computing_is_told_apart)
 {
     struct compute_conf conf = {.threads = 2, .share = 0.5, .start_ns = clock_now()};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The frame of a unit test in C: TEST(name) { ... } defines a test and adds it to its program,
- * whose main (unit.c) runs all of them in the order of their definition. Cases that are texts stand
- * as rows in a file of the program's own.
+ * whose main (unit.c) runs all of them in the order of their definition. TEST_ROWS(name, kind)
+ * defines one that runs for each row of a kind in the program's file of cases.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
@@ -53,14 +53,15 @@ struct unit_row {
 /* Calls `check` for each row of a kind; fails the test where there is none. */
 void unit_each_row(const char *kind, void (*check)(const struct unit_row *row));
 
-/* Runs a shell's commands in a new folder; its path, until unit_folder_remove(). */
+/* Makes a new folder and runs shell commands in it; returns its path, until unit_folder_remove().
+ */
 const char *unit_folder(const char *commands);
 void unit_folder_remove(void);
 
-/* Fails the test unless the file holds this text, beside comments (# ...). */
+/* Fails the test unless the program's file is this text; its comments (# ...) do not count. */
 void unit_same(const char *text);
 
-/* A test of each row of a kind: TEST_ROWS(name, "kind") { ... } has `row`. */
+/* The body runs for each row of the kind, which is `row`. */
 #define TEST_ROWS(name, kind)                                                                      \
     static void check_##name(const struct unit_row *row);                                          \
     TEST(name)                                                                                     \
