@@ -268,8 +268,10 @@ class _Resolver:
     entry: _Entry
 
     def problem(self, text: str, *key: str | int) -> ConfigurationError:
-        """Return the error at one of the entry's keys."""
-        return self.document.problem((*self.entry.path, *key), text)
+        """Return the error at one of the entry's keys, or at the same key of the top level."""
+        own, top = self.entry.own.given(), self.top.given()
+        at_top = key[:1] and key[0] in top and key[0] not in own
+        return self.document.problem((*(() if at_top else self.entry.path), *key), text)
 
     def tests(self) -> Iterator[ResolvedSettings]:
         """Yield one test per network (or set of networks), transport and variant of a suite."""
