@@ -397,7 +397,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def checks(directory: Path, **asked: Any) -> list[sealing.VerifyCheck]:
-    return list(sealing.verify(directory, sealing.VerifyOptions(**asked)))
+    return list(sealing.verify(directory, **asked))
 
 
 def failures(directory: Path, **asked: Any) -> list[str]:

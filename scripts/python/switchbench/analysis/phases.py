@@ -522,15 +522,6 @@ def plan_entry(
     )
 
 
-def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None:
-    """Return the value of one repeat for the mean over repeats; None for an incomplete plan."""
-    whole = plan["phases_measured"] == plan["phases"]
-    if not whole or any(entry["state"] != "complete" for entry in entries):
-        return None
-    mean: float | None = plan["throughput"]["mean"]
-    return mean
-
-
 def trial_words(trial: Trial) -> str:
     """Return a trial in words."""
     networks = " + ".join(part.network for part in trial.parts)

@@ -439,29 +439,34 @@ class VerifyCheck:
     words: str
 
 
-@dataclass(frozen=True)
-class VerifyOptions:
-    """Options of `verify`."""
+def verify(
+    directory: Path, allowed: Path | None = None, clauses: str | None = None, again: bool = True
+) -> Iterator[VerifyCheck]:
+    """Yield all checks in order; ConfigurationError if there is nothing to check.
 
-    allowed: Path | None = None  # file of allowed signers; with it a signature is required
-    clauses: str | None = None  # agreed hash of the clauses
-    again: bool = True  # whether the verdict is computed again
-
-
-def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
-    """Yield all checks in order; ConfigurationError if there is nothing to check."""
+    Parameters
+    ----------
+    directory
+        A sealed results directory.
+    allowed
+        File of allowed signers; with it a signature is required.
+    clauses
+        Agreed hash of the clauses.
+    again
+        Whether the verdict is computed again.
+    """
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
     sealed = load(directory)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))
-        again: SummaryDocument | SwitchbenchError | None = None
-        if asked.again:
+        computed: SummaryDocument | SwitchbenchError | None = None
+        if again:
             try:
                 made = remade(read_plan(directory), directory, load_summary(directory))
-                again = as_read(made)
+                computed = as_read(made)
             except SwitchbenchError as error:  # the files may still be as sealed
-                again = error
+                computed = error
         changed = hashing.result()
     yield from (VerifyCheck("file", False, words) for words in changed)
     if not changed:
@@ -472,11 +477,11 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         if name not in sealed:
             yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
     if not is_signed(directory):
-        none = None if asked.allowed is None else False
+        none = None if allowed is None else False
         yield VerifyCheck("signature", none, f"{directory} is not signed")
     else:
         try:
-            words, is_allowed = check(directory, asked.allowed)
+            words, is_allowed = check(directory, allowed)
             yield VerifyCheck("signature", is_allowed or None, words)
         except ConfigurationError as error:
             yield VerifyCheck("signature", False, str(error))
@@ -502,8 +507,8 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     elif sha256:
         count = format.of(len(summary["expectations"]), "clause")
         yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
-    if again is not None:
-        yield from _verdict(directory, summary, again)
+    if computed is not None:
+        yield from _verdict(directory, summary, computed)
     if (directory / JUNIT).exists():  # sealed or not
         words = f"{JUNIT} is of another version: not compared"
         holds: bool | None = None
@@ -512,10 +517,10 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         elif summary["run"]["versions"].get("switchbench") == __version__:
             holds, words = False, f"{JUNIT} is not the verdict of {SUMMARY}"
         yield VerifyCheck("junit", holds, words)
-    if asked.clauses is not None:
+    if clauses is not None:
         same = "are those agreed on"
-        other = f"are not those agreed on ({asked.clauses}): {sha256 or 'none'}"
-        agreed = sha256 == asked.clauses.lower()
+        other = f"are not those agreed on ({clauses}): {sha256 or 'none'}"
+        agreed = sha256 == clauses.lower()
         yield VerifyCheck("clauses", agreed, same if agreed else other)
 
 

@@ -46,7 +46,6 @@ from .phases import (
     chain_entries,
     contradiction,
     plan_entry,
-    repeat_value,
     rounded,
     surplus,
     trial_words,
@@ -102,7 +101,7 @@ class Summary:
         self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
-        self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
+        self._trials = self._expected.trials
         judged = [trial for trial in run.trials if not trial.locating]
         self._judge = Judge(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
@@ -207,7 +206,6 @@ class Summary:
         """Add a trial that a search chose."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
-        self._trials[trial.id, trial.repeat] = trial
         self._repeats.expect(trial)
 
     def phases(self) -> list[PhaseEntry]:
@@ -369,7 +367,9 @@ class Summary:
                 plan = plan_entry(trial, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._judge.add_plan(key, plan, entries)
-                value = repeat_value(plan, entries)
+                is_whole = plan["phases_measured"] == plan["phases"]
+                is_whole &= all(entry["state"] == "complete" for entry in entries)
+                value = plan["throughput"]["mean"] if is_whole else None
                 if trial.traffic == SCHEDULE and value is not None:
                     value = self._executions.average_us(trial, part.network)
                 self._repeats.add(trial, part.network, value)

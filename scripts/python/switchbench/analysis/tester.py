@@ -39,8 +39,8 @@ def loss_location(result: m.PhaseResult) -> Entry:
     """Return the `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
-    sender = m.total_int(hosts.sender_host)
-    receiver = m.total_int(hosts.receiver_host)
+    sender = m.total_int(hosts["sender_host"])
+    receiver = m.total_int(hosts["receiver_host"])
     # Frames that left by each port less frames that reached it: over all ports, frames that the
     # network kept. A kernel's interface counts its drops as received, a driver of dpdk does not.
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
@@ -48,8 +48,9 @@ def loss_location(result: m.PhaseResult) -> Entry:
     counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
     # Guests' frames and probes, which are not counted when the port's counters are read: the
     # counters may differ by this number.
-    names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
-    others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0))
+    guests = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
+    others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in guests], axis=0))
+    names = ports.texts("port")
     network, displaced = counted if result.flows.settled else None, None
     if lost is not None:
         network = None
@@ -62,7 +63,7 @@ def loss_location(result: m.PhaseResult) -> Entry:
         agree = _agree(result, network + displaced, counted, others)
     if network is not None and lost is not None:
         network = max(network, 0)  # hosts drop probes, too, which are in no flow
-    badness: Floats = np.sum([m.or_zero(count) for count in hosts[1:]], axis=0)
+    badness: Floats = np.sum([m.or_zero(count) for count in hosts.values()], axis=0)
     worst = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return {
         "lost_frames": lost,
@@ -70,14 +71,14 @@ def loss_location(result: m.PhaseResult) -> Entry:
         "network": network,
         "other_traffic": displaced,
         "receiver_host": receiver,
-        "wire_errors": m.total_known(hosts.wire_errors),
+        "wire_errors": m.total_known(hosts["wire_errors"]),
         "counted_in_network": counted,
         "other_frames": others,
         "consistent": agree,
         "ports": [
             {
-                "port": hosts.ports[port],
-                **{name: m.as_int(getattr(hosts, name)[port]) for name in _Hosts._fields[1:]},
+                "port": names[port],
+                **{name: m.as_int(count[port]) for name, count in hosts.items()},
             }
             for port in worst[:PORTS_SHOWN].tolist()
         ],
@@ -202,8 +203,8 @@ def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
     """
     hosts = _hosts(result)
     sender, receiver = (
-        dict(zip(hosts.ports, counts.tolist(), strict=True))
-        for counts in (hosts.sender_host, hosts.receiver_host)
+        dict(zip(result.ports.texts("port"), hosts[name].tolist(), strict=True))
+        for name in ("sender_host", "receiver_host")
     )
     for cause, end, unknown, frames in (
         ("sender_host", "src", np.nan, sender),
@@ -246,16 +247,7 @@ def in_network(entry: Mapping[str, Any]) -> int | None:
     return network if network > entry["ranks"] else 0
 
 
-class _Hosts(NamedTuple):
-    """Losses of hosts and wire errors by port, from the port's counters."""
-
-    ports: list[str]
-    sender_host: Floats
-    receiver_host: Floats
-    wire_errors: Floats
-
-
-def _hosts(result: m.PhaseResult) -> _Hosts:
+def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
     """Return losses in hosts: frames that never left, and frames that never reached workers.
 
     Two counters show frames that never left: missing sent frames, and drops; a forwarder's drops
@@ -269,7 +261,8 @@ def _hosts(result: m.PhaseResult) -> _Hosts:
     missing = np.maximum(sent - ports.floats("hardware_sent"), 0.0)
     dropped = np.maximum(m.or_zero(missing), ports.floats("dropped_send"))
     sender = np.where(forwards, missing, dropped)
-    return _Hosts(names, sender, _receiver_host(ports), ports.floats("errors"))
+    receiver = _receiver_host(ports)
+    return {"sender_host": sender, "receiver_host": receiver, "wire_errors": ports.floats("errors")}
 
 
 def _receiver_host(ports: Rows) -> Floats:

@@ -139,11 +139,11 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 def verify_command(args: argparse.Namespace) -> int:
     """Print a line per check; return 2, with a sentence per failed check, where any fails."""
-    from ..analysis.sealing import VerifyOptions, verify
+    from ..analysis.sealing import verify
 
     failures = []
-    options = VerifyOptions(args.allowed_signers, args.clauses, args.again)
-    checks = ((one.name, one.holds, one.words) for one in verify(args.directory, options))
+    made = verify(args.directory, args.allowed_signers, args.clauses, args.again)
+    checks = ((one.name, one.holds, one.words) for one in made)
     for name, holds, words in chain(checks, _check_report(args.directory) if args.again else ()):
         print(f"{_MARKS[holds]:3}{name:11}{words}")
         if holds is False:

@@ -204,15 +204,15 @@ class Expected:
         processes = run.site.processes
         self._owner = {port.name: process.name for process in processes for port in process.ports}
         self._nodes = {process.name for process in processes}
-        self._trials: dict[tuple[object, object], Trial] = {}
-        self._ranks: dict[tuple[object, object], dict[str, set[str]]] = {}  # by network
+        self.trials: dict[tuple[int, int], Trial] = {}
+        self._ranks: dict[tuple[int, int], dict[str, set[str]]] = {}  # by network
         for trial in run.trials:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
         """Add a trial that a search chose."""
         key = trial.id, trial.repeat
-        self._trials[key] = trial
+        self.trials[key] = trial
         self._ranks[key] = {p.network: {port.name for port in p.ranks} for p in trial.parts}
 
     def check(self, record: Record) -> None:
@@ -263,10 +263,10 @@ class Expected:
                             f"{twice} is there twice in phase {own} of trial {number}: {table}"
                         )
 
-    def _ranks_of(self, number: object, repeat: object, phase: int) -> dict[str, set[str]]:
+    def _ranks_of(self, number: Any, repeat: Any, phase: int) -> dict[str, set[str]]:
         """Return the ranks of a trial by network; DamagedRecord if the trial lacks the phase."""
         known = isinstance(number, int) and isinstance(repeat, int)
-        trial = self._trials.get((number, repeat)) if known else None
+        trial = self.trials.get((number, repeat)) if known else None
         if trial is None:
             raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
         chosen = range(trial.phases) if trial.chosen is None else trial.chosen
