@@ -300,6 +300,27 @@ def test_each_node_may_open_its_pipes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert asked[1] - asked[0] == 2 * 2 * 3
 
 
+def test_nothing_large_is_imported_while_heartbeats_are_due(tmp_path: Path) -> None:
+    """The first array of pyarrow imported pandas during the first phase: heartbeats were late."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom bench import Bench\n"
+        "from switchbench.run.nodes import RemoteNodes\nloaded = []\n"
+        "def noted(method):\n"
+        "    def call(*words):\n        loaded.append(set(sys.modules))\n"
+        "        return method(*words)\n    return call\n"
+        "for name in ('begin_heartbeats', 'close'):\n"
+        "    setattr(RemoteNodes, name, noted(getattr(RemoteNodes, name)))\n"
+        f"assert not Bench(Path({str(tmp_path / 'run')!r})).conduct().faults\n"
+        "large = {'pandas', 'pyarrow.compute', 'scipy.special', 'networkx'}\n"
+        "print(sorted(large & (loaded[1] - loaded[0])))\n"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    words = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": paths}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
 def test_documents_and_beats_never_mix() -> None:
     """A node that reads slowly, documents that no pipe holds and many beats: each arrives whole."""
     reader = "import sys\nsys.stdout.write(sys.stdin.read().replace(', ', ',\\n'))\n"

@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
 from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
 
@@ -185,6 +186,12 @@ class Controller:
                 end(node.popen for node in nodes)
                 raise RunError(f"{process.name} can't be started: {error}") from error
             nodes.append(Node(process, popen))
+        # Loaded while the nodes start: an import during a phase would hold the interpreter's lock,
+        # and delay heartbeats. The first array of pyarrow imports pandas where it is installed.
+        import pyarrow.compute
+        import scipy.special  # noqa: F401
+
+        pyarrow.array(np.zeros(1))
         return nodes
 
     def _converse(self, nodes: Sequence[Node]) -> None:
