@@ -12,24 +12,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ..base import format, quantities, transports
+from ..base import format, model, quantities, transports
 from ..base.errors import ConfigurationError, listed
 from ..base.measures import MEASURES
-from ..base.model import (
-    SCHEDULE,
-    WAITING,
-    Burst,
-    Load,
-    Part,
-    Pattern,
-    Port,
-    Run,
-    Scatter,
-    Schedule,
-    Site,
-    SwitchCountersCommand,
-    Trial,
-)
+from ..base.model import SCHEDULE, Site, Trial
 from ..config import CheckedConfiguration, effective, rules
 from ..config.clauses import excluding, matches, reservations
 from ..config.fields import Strict
@@ -78,7 +64,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
             f"shares are not implemented for traffic: {trial.traffic}: "
             "use traffic: stream or burst, or flows without shares",
         )
-    if trial.traffic not in WAITING:
+    if trial.traffic not in model.WAITING:
         for part in trial.parts:
             shares = port_parts(trial.pattern, len(part.ranks), trial.seed)
             for port, share in zip(part.ranks, shares, strict=True):
@@ -185,7 +171,7 @@ def _verbs(point: ResolvedSettings) -> Refusals:
 def _messages(point: ResolvedSettings) -> Refusals:
     """Yield errors of messages and schedules that the node would reject."""
     tcp, verbs, form = point.tcp, point.verbs, PATTERNS[point.pattern]
-    if point.traffic in WAITING:
+    if point.traffic in model.WAITING:
         what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
         for key, noun, count in (
             ("tcp.streams_per_flow", "stream", tcp.streams_per_flow if tcp else 1),
@@ -221,7 +207,7 @@ def _times(point: ResolvedSettings) -> Refusals:
         yield "sync", f"none needs phases of a known length, and a {point.traffic} has none"
 
 
-def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
+def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
     """Return why a port cannot send a share of the load, or None."""
     load, line_bps = trial.load, port.line_rate_bps
     wanted_bps = share * trial.layer1_bps(line_bps)
@@ -275,44 +261,44 @@ BOUND_LAST = (
 )
 
 
-def compile_run(reading: CheckedConfiguration) -> Run:
+def compile_run(reading: CheckedConfiguration) -> model.Run:
     """Compile the run of a configuration; ConfigurationError for an impossible plan."""
-    document, model, site = reading.document, reading.model, reading.site
-    if model.suite is not None and not site.launcher.starts_nodes:
+    document, asked, site = reading.document, reading.model, reading.site
+    if asked.suite is not None and not site.launcher.starts_nodes:
         words = f"is not implemented with launch: {site.launch}"
         raise document.problem(("suite",), words)
-    if model.on_missing == "exclude" and not site.launcher.is_far:
+    if asked.on_missing == "exclude" and not site.launcher.is_far:
         words = f"exclude is not implemented with launch: {site.launch}"
         raise document.problem(("on_missing",), words)
     compiled, bound_last = compile_trials(reading)
     trials, searches = tuple(compiled), tuple[Trial, ...]()
     accepts = any(test.profile == "acceptance" for test in reading.tests)
     remeasure = REMEASURE_ACCEPTANCE if accepts else 0
-    if model.suite is not None:  # suites repeat tester-limited trials instead
+    if asked.suite is not None:  # suites repeat tester-limited trials instead
         (searches, site), trials, remeasure = _searches(reading, trials), (), 0
     _refuse_unanswered(reading, trials + searches)
-    return Run(
+    return model.Run(
         site=site,
         trials=trials,
         seed=reading.seed,
         effective=effective(reading),
         expectations=reading.expectations,
-        time_limit_s=model.time_limit / NS if model.time_limit is not None else None,
-        on_missing=model.on_missing,
-        worker=model.worker,
-        log=model.log,
-        clock=model.clock,
+        time_limit_s=asked.time_limit / NS if asked.time_limit is not None else None,
+        on_missing=asked.on_missing,
+        worker=asked.worker,
+        log=asked.log,
+        clock=asked.clock,
         start_s=start_s(reading.site),
         switch_counters=_command(reading, "switch_counters"),
         device_reset=_command(reading, "device_reset"),
-        about=model.about.written() if model.about else {},
+        about=asked.about.written() if asked.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
         not_alternated=BOUND_LAST if bound_last else None,
-        suite=model.suite,
+        suite=asked.suite,
         searches=searches,
-        suite_parameters={} if model.suite is None else asdict(reading.suite_parameters),
-        estimates_s=estimates_s(str(model.suite), reading.suite_parameters, searches),
-        remeasure=remeasure if model.remeasure is None else model.remeasure,
+        suite_parameters={} if asked.suite is None else asdict(reading.suite_parameters),
+        estimates_s=estimates_s(str(asked.suite), reading.suite_parameters, searches),
+        remeasure=remeasure if asked.remeasure is None else asked.remeasure,
     )
 
 
@@ -333,16 +319,16 @@ def _searches(
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 
 
-def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand | None:
+def _command(reading: CheckedConfiguration, key: str) -> model.SwitchCountersCommand | None:
     asked = getattr(reading.model, key)
     if asked is None:
         return None
     if not asked.command:
         raise reading.document.problem((key, "command"), "is an empty list")
-    return SwitchCountersCommand(tuple(asked.command), asked.timeout / NS)
+    return model.SwitchCountersCommand(tuple(asked.command), asked.timeout / NS)
 
 
-def refuse_too_long(run: Run) -> None:
+def refuse_too_long(run: model.Run) -> None:
     """Raise ConfigurationError for a run that should take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
         refuse_too_short(run, run.time_limit_s)
@@ -356,7 +342,7 @@ def refuse_too_long(run: Run) -> None:
         )
 
 
-def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
+def refuse_unrunnable(reading: CheckedConfiguration, run: model.Run) -> None:
     """Raise ConfigurationError, with a position, for a run with too much time or too many cores."""
     for refuse in (refuse_too_long, documents.deal):
         try:
@@ -483,7 +469,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         parameters=_parameters(point),
         sizes=point.sizes,
         size_unit="message" if rules.carries_messages(carrier, point.traffic) else "frame",
-        load=point.load or Load(percent=100.0),
+        load=point.load or model.Load(percent=100.0),
         traffic=point.traffic,
         warmup_s=(point.warmup or 0) / NS,
         window_s=round(NS * window_s) / NS,
@@ -503,8 +489,8 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         latency_stamps=latency.one_way != "off",
         probe_fps=None if latency.probes == "auto" else float(latency.probes),
         transfer_bytes=point.transfer_size,
-        burst=Burst(burst.frames, burst.gap, burst.count) if burst else None,
-        schedule=Schedule(
+        burst=model.Burst(burst.frames, burst.gap, burst.count) if burst else None,
+        schedule=model.Schedule(
             batch=batch,
             count=batch * math.ceil((point.repetitions or 0) / batch),
             warmup=STEP_WARMUP,
@@ -512,7 +498,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         )
         if by_steps
         else None,
-        scatter=Scatter(scatter.count, *scatter.sizes, scatter.partners, scatter.compute)
+        scatter=model.Scatter(scatter.count, *scatter.sizes, scatter.partners, scatter.compute)
         if scatter
         else None,
         flood_limit=point.flood_limit,
@@ -521,7 +507,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
     return replace(trial, expected_s=expected_s(site, trial))
 
 
-def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) -> Part:
+def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) -> model.Part:
     ports, count = site.networks[network], point.ranks[0] if point.ranks else None
     if len(ports) < 2:
         raise place.problem(
@@ -531,10 +517,10 @@ def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) 
         raise place.problem(
             "ranks", f"{count} ranks are more than the {len(ports)} ports of network {network}"
         )
-    return Part(network, ports[:count])
+    return model.Part(network, ports[:count])
 
 
-def _check_sizes(point: ResolvedSettings, parts: Sequence[Part]) -> tuple[int, ...]:
+def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[int, ...]:
     """Return the connectivity check's message sizes for a byte stream; () for the load's sizes.
 
     One message per flow fills a segment, jumbo or not; whole messages of many flows on a slow line
@@ -553,8 +539,8 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[Part]) -> tuple[int, .
 
 
 def _pattern(
-    site: Site, parts: Sequence[Part], point: ResolvedSettings, place: PointPlace
-) -> Pattern:
+    site: Site, parts: Sequence[model.Part], point: ResolvedSettings, place: PointPlace
+) -> model.Pattern:
     """Return the pattern by rank numbers, which must be equal for every part."""
     found = [_pattern_of(Members(site, part.network, part.ranks), point, place) for part in parts]
     for part, pattern in zip(parts, found, strict=True):
@@ -567,7 +553,7 @@ def _pattern(
     return found[0]
 
 
-def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) -> Pattern:
+def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) -> model.Pattern:
     form, given = PATTERNS[point.pattern], _pattern_parameters(point)
     told = {NODE_WORDS.get(key, key): value for key, value in given.items() if key != "sync"}
     pattern: dict[str, Any] = {"name": point.pattern} | told
@@ -589,7 +575,7 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
             pattern["bytes"] = point.sizes[0]
         if point.sync == rules.LOCAL:
             pattern["local"] = True
-    return cast("Pattern", pattern)
+    return cast("model.Pattern", pattern)
 
 
 def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
@@ -741,13 +727,13 @@ def _line_bps(trial: Trial) -> float:
     return min(port.line_rate_bps or UNKNOWN_LINE_BPS for port in trial.ports)
 
 
-def round_trip_s(ports: Iterable[Port], size: int) -> float:
+def round_trip_s(ports: Iterable[model.Port], size: int) -> float:
     """Return the seconds of a round trip at line rate without other traffic."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
 
 
-def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
+def _scatter_s(site: Site, trial: Trial, scatter: model.Scatter, flows: float) -> float:
     """Return the time of a scatter's messages, with sizes uniform in their logarithm."""
     least, most = scatter.min_size, scatter.max_size
     mean = (most - least) / math.log(most / least) if most > least else most
