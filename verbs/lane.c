@@ -278,7 +278,7 @@ static void choose_ring(struct verbs_lane *lane)
     struct verbs_options *o = &lane->options;
     uint32_t wanted = o->qp.depth * SLOTS_BY_DEPTH, quarter;
 
-    if (lane->base.prober.plays)
+    if (lane->base.prober.pingpong)
         wanted = PINGPONG_SLOTS;
     else if (lane->base.schedules)
         wanted = SCHEDULE_SLOTS;

@@ -566,7 +566,7 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
         return false;
     if (in->eof_seen)
         return true;
-    if (lane->prober.plays) /* ping-pong may be idle; the drain has its limit */
+    if (lane->prober.pingpong) /* ping-pong may be idle; the drain has its limit */
         return false;
     if (since_ns == 0 || (stop_ns != CLOCK_NEVER && since_ns < stop_ns))
         since_ns = stop_ns;

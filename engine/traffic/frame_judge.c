@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "frame_lane.h"
 
-#define CLOCKS_NS 1000000 /* by which the clocks of two ends may differ */
-/* Judges one whose number is behind the greatest; returns whether it is delivered. */
+#define CLOCKS_NS 1000000 /* maximum difference of the clocks of two ends */
+
+/* Counts a frame with a number below the greatest one; returns whether it is delivered. */
 static bool judge_earlier(const struct receiver *receiver, struct receiver_stream *stream,
                           uint32_t sequence)
 {
@@ -21,13 +22,13 @@ static bool judge_earlier(const struct receiver *receiver, struct receiver_strea
     return true;
 }
 
-/* Judges one that is not the next, or begins a word. What it touches beside the stream's line lies
- * in no near cache: no branch waits for that where none must.
+/* Counts a frame that is not the next, or begins a word of the sequence window. Its data beside the
+ * stream's cache line are in no near cache, so as few branches as possible depend on them.
  *
- * A frame was sent at its stamp, unless that is of the future or before that of an earlier frame.
- * Stamps tell how long its sender had for the numbers up to its own, also where frames waited in a
- * queue or here. Where clocks differ by more than they should, the time between arrivals is all
- * there is. Before the start is known no stamp says anything, and a sender has had no time. */
+ * A frame was sent at its stamp, unless that is in the future or before the stamp of an earlier
+ * frame. Stamps show how much time the sender had for the numbers up to this one, also when frames
+ * waited in a queue or in this host. If clocks differ by more than they should, the time between
+ * arrivals counts. Before the start is known, stamps mean nothing, and the sender had no time. */
 bool frame_judge_out_of_order(const struct receiver *receiver, const struct received *frame,
                               int64_t now_ns)
 {
@@ -63,6 +64,6 @@ bool frame_judge_out_of_order(const struct receiver *receiver, const struct rece
             stream->side->gap_ns = sent_ns;
     }
     if (stream->frames == 0 && stream->side->first_ns == 0)
-        stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
+        stream->side->first_ns = now_ns; /* `next` was 0: no frame was in sequence before */
     return true;
 }

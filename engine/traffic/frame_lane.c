@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A lane of frames in its phase: when it sends, what a received frame is, and what was counted.
+ * The work of a lane of frames in its phase: timers, unexpected frames, and counts.
  */
 #include "frame_lane.h"
 
-#define ON_TIME_NS 10000 /* what a round of polls may take */
-#define FALL_BURSTS 64u  /* that may still be due when the load falls */
+#define ON_TIME_NS 10000 /* time that a round of polls may take */
+#define FALL_BURSTS 64u  /* bursts that may still be due when the load falls */
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
@@ -21,7 +21,7 @@ static int64_t send_nothing(struct frame_lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
-/* Sending has ended: notes what the load asked for until then and was not sent. */
+/* Ends sending, and keeps how many of the load's frames were not sent until then. */
 static void end_sending(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
@@ -38,7 +38,7 @@ static void end_sending(struct frame_lane *lane, int64_t now_ns)
     frame_flush_later(lane, now_ns - FRAME_FLUSH_NS);
 }
 
-/* All of a burst is sent: begins the next one, a gap later. False: there is none. */
+/* Begins the next burst, a gap after the one that was sent whole. False: there is none. */
 static bool next_burst(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
@@ -53,9 +53,9 @@ static bool next_burst(struct frame_lane *lane, int64_t now_ns)
     return true;
 }
 
-/* Changes what happens at certain times only. A worker that wakes after the stop still sends what
- * was due before it, within catch_up; a burst goes on until it is whole, unless the stop was moved.
- */
+/* Handles the lane's timers: start, fall of the load, stop, probes, measuring. A worker that wakes
+ * after the stop still sends the frames that were due before it, within catch_up; a burst goes on
+ * until it is whole, unless the stop was moved. */
 static void timer(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
@@ -72,12 +72,12 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
         bool generates = sender->count > 0 && lane->forwarder.queue == NULL;
 
         lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
-        base->started_ns = lane->prober.plays ? 0 : now_ns;
-        lane->send = lane->prober.plays  ? frame_play
-                     : sender->count > 0 ? lane->conf.ops->choose_send(lane, &name)
-                                         : send_nothing;
+        base->started_ns = lane->prober.pingpong ? 0 : now_ns;
+        lane->send = lane->prober.pingpong ? frame_pingpong
+                     : sender->count > 0   ? lane->conf.ops->choose_send(lane, &name)
+                                           : send_nothing;
     }
-    /* The load falls (RFC 2544, 26.5). What was due before goes first, at the old rate. */
+    /* The load falls (RFC 2544, 26.5). Frames that were due before go first, at the old rate. */
     if (lane->state == FRAME_SENDS && now_ns >= lane->falls_ns) {
         for (unsigned i = 0; i < FALL_BURSTS && sender->pace.next_ns < lane->falls_ns; i++)
             (void)lane->send(lane, lane->falls_ns - 1);
@@ -113,14 +113,14 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         return CLOCK_NEVER;
     if (__builtin_expect(base->woken, false)) {
         base->woken = false;
-        if (lane->conf.ops->woken != NULL && !lane->prober.plays)
+        if (lane->conf.ops->woken != NULL && !lane->prober.pingpong)
             lane->conf.ops->woken(lane);
     }
     if (__builtin_expect(lane->state == FRAME_NEW, false))
         frame_lane_begin(lane, now_ns);
     if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
         timer(lane, now_ns);
-    /* How many frames of a burst are due at once where a poll comes late. */
+    /* A late poll sends several frames of a burst at once: keep the maximum. */
     if (__builtin_expect(lane->sender.burst > 0, false) && lane->state == FRAME_SENDS &&
         lane->sender.left > 0 && now_ns > lane->sender.pace.next_ns + ON_TIME_NS) {
         uint64_t due = pace_due(&lane->sender.pace, now_ns, lane->sender.cost);
@@ -143,11 +143,11 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
     base->rx_done = lane->receiver.left == 0 && lane->prober.in_flight <= 0;
     if (__builtin_expect(now_ns >= lane->flush_ns, false))
         lane->flush_ns = lane->conf.ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;
-    if (lane->state == FRAME_LISTENS && (lane->send != frame_play || lane->prober.ended))
+    if (lane->state == FRAME_LISTENS && (lane->send != frame_pingpong || lane->prober.ended))
         base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->flush_ns == CLOCK_NEVER;
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->flush_ns));
-    if (lane->prober.plays && base->wake_fd < 0)
+    if (lane->prober.pingpong && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     if (lane->state == FRAME_LISTENS && base->stopped_ns == 0 && lane->sender.count > 0)
         next_ns = earlier(next_ns, base->stop_ns);
@@ -161,9 +161,8 @@ static bool tags_resemble(uint16_t a, uint16_t b, bool whole)
     return whole ? a == b : __builtin_popcount(a ^ b) <= 1;
 }
 
-/* A sound signature says what the frame is; a broken one with most of our marks on it is a damaged
- * frame of ours. A damaged tag may have lost a bit: the load's differs in eight from the probes'.
- */
+/* Classifies a frame by its signature, and a frame whose signature is damaged by the fields that
+ * still match. A damaged tag may differ in one bit: the tags of load and probes differ in eight. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
 {
     struct receiver *receiver = &lane->receiver;
@@ -171,26 +170,26 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
     const struct signature *signature = seen->signature;
     const struct prober *prober = &lane->prober;
     bool whole = signature_sound(signature);
-    bool probe =
-        (prober->answers && tags_resemble(signature->tag, lane->tags[0], whole)) ||
-        ((prober->answers || prober->plays) && tags_resemble(signature->tag, lane->tags[1], whole));
+    bool probe = (prober->answers && tags_resemble(signature->tag, lane->tags[0], whole)) ||
+                 ((prober->answers || prober->pingpong) &&
+                  tags_resemble(signature->tag, lane->tags[1], whole));
     bool tagged = signature->tag == receiver->tag || probe;
     bool here = signature->dst == (probe ? receiver->own : receiver->rank);
     uint32_t flow = receiver->flow_of[be16toh(signature->src)];
 
-    if ((probe || prober->plays) && frame_single_take(lane, seen, now_ns))
+    if ((probe || prober->pingpong) && frame_single_take(lane, seen, now_ns))
         return;
     if (flow == 0 && !whole)
         flow = seen->damaged;
     if (tagged && whole && !here && signature->src != receiver->own) {
         struct misdelivered_flow other = {1, be16toh(signature->src), be16toh(signature->dst)};
 
-        count->probes_received += probe; /* it is missed, and lost, elsewhere */
+        count->probes_received += probe; /* its destination counts it as lost */
         count->misdelivered += !probe;
         if (!probe)
             misdelivered_add(&count->misdelivered_flows, &other);
     } else if (probe && seen->ours) {
-        count->probes_received++; /* a damaged one is missing: lost */
+        count->probes_received++; /* a damaged one counts as lost */
     } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
         lane_receives(&lane->lane.request)[flow - 1].side.corrupted++;
         lane->lane.arrived_ns = now_ns;
@@ -201,8 +200,8 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
 
 /* --- counts -----------------------------------------------------------------------------------*/
 
-/* Sums the flow's streams: of those that it sends by their sequences, as whole rounds of the list
- * of sizes, and part of one. */
+/* Sums the streams of a flow into its live counts. Counts of sent streams follow from their
+ * sequences: whole rounds of the list of sizes, and part of one. */
 static void sum_streams(const struct frame_lane *lane, uint32_t number, struct flow_side *side)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -245,9 +244,9 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
     struct accounting *accounting = &lane->accounting;
     uint32_t sends = lane->lane.request.send_count;
     struct flow_side *side = &lane->lane.request.flows[number].side;
-    /* A ping-pong counts as frames go and come, a forwarder sizes as they come. */
+    /* A ping-pong counts each frame at once, and so does a forwarder each frame that it sends. */
     bool counted =
-        lane->prober.plays || side->is_copy || (number < sends && lane->forwarder.queue != NULL);
+        lane->prober.pingpong || side->is_copy || (number < sends && lane->forwarder.queue != NULL);
 
     if (!counted)
         sum_streams(lane, number, side);
@@ -256,7 +255,7 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
         *(*marks == 0 ? &side->window.open : &side->window.close) = side->live;
 }
 
-/* Accounts the flows of so many streams more; true: all are accounted now. */
+/* Accounts the next flows, of at most so many streams; true: all flows are accounted now. */
 static bool account_some(struct frame_lane *lane, uint32_t most)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -275,7 +274,8 @@ static bool account_some(struct frame_lane *lane, uint32_t most)
     return true;
 }
 
-/* What the load asked for: what was sent, and what was not, in turn, as it would have been. */
+/* Sets the intended frames of each flow: those sent, and those not sent, which are divided in the
+ * order in which the flows would have sent them. */
 static void account_intended(struct frame_lane *lane)
 {
     const struct sender *sender = &lane->sender;
@@ -298,7 +298,7 @@ bool frame_lane_account(struct lane *base, enum account what)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
     struct lane_flow *flows = base->request.flows;
-    bool counts_itself = lane->prober.plays || lane->forwarder.queue != NULL;
+    bool counts_itself = lane->prober.pingpong || lane->forwarder.queue != NULL;
 
     if (what == ACCOUNT_SOME)
         return account_some(lane, FRAME_ACCOUNT_SOME);
@@ -314,7 +314,7 @@ bool frame_lane_account(struct lane *base, enum account what)
         return false;
     if (!counts_itself && lane->state == FRAME_LISTENS)
         account_intended(lane);
-    /* What goes to all is sent once, and is of each flow. */
+    /* Frames to all ports are sent once, and count for each flow. */
     for (uint32_t i = 1; i < base->request.send_count && flows[i].side.is_copy; i++) {
         flows[i].side = flows[0].side;
         flows[i].side.is_copy = true;

@@ -417,7 +417,7 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
  * @brief Begin the due messages of a ping-pong and give up lost ones; the `send` of a ping-pong.
  * Returns when to call again.
  */
-int64_t frame_play(struct frame_lane *lane, int64_t now_ns);
+int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns);
 /**
  * @brief Answer a valid probe or message, or measure an answer, and count it; false: another frame.
  */

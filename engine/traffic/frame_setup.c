@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A lane of frames is made, and its phase begun.
+ * The making of a lane of frames, and the begin of its phase.
  */
 #include "frame_lane.h"
 
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define CACHE_LINE 64u
-#define RECEIVE_BURST 64u /* at least: vector drivers return nothing for less than 4 or 32 */
-#define SLACK 1.05 /* a gap that was refused in error is believed after 20 times its length */
+#define RECEIVE_BURST 64u /* minimum: vector drivers return nothing for less than 4 or 32 */
+#define SLACK 1.05 /* a gap that was rejected in error is accepted after 20 times its length */
 #define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */
 #define TIMED_FLOWS_MAX 4096u  /* 36 KB each; with more delays are not measured */
 
@@ -35,7 +35,8 @@ static int compare(const void *a, const void *b)
     return (x->flow > y->flow) - (x->flow < y->flow);
 }
 
-/* A flow's turns in a round of so many: its share exactly where the table has the room. */
+/* Returns the turns of a flow in a round of so many: exactly its share if the table has the room.
+ */
 static uint64_t turns_of(const struct lane_flow *flow, uint64_t round)
 {
     uint64_t turns = (uint64_t)llround(flow->share * (double)round);
@@ -51,7 +52,7 @@ int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t coun
     *turns = (struct turns){0};
     if (count == 0 || flows[0].share <= 0)
         return 0;
-    for (uint32_t i = 0; i < count; i++) /* the greatest common one, by Euclid */
+    for (uint32_t i = 0; i < count; i++) /* the greatest common divisor, by Euclid */
         for (uint64_t rest, a = turns_of(&flows[i], PATTERN_WHOLE); a > 0; a = rest) {
             rest = divisor % a;
             divisor = a;
@@ -107,8 +108,8 @@ void frame_lane_free(struct frame_lane *lane)
 
 /* --- sizes ------------------------------------------------------------------------------------*/
 
-/* The phase's list of sizes, or of its messages', becomes its different sizes and an order. Of
- * messages of random sizes the largest stands for all. */
+/* Makes the lane's different sizes and their order from the phase's list of frame or message sizes.
+ * The largest of random message sizes stands for all of them. */
 static int make_sizes(struct frame_lane *lane, struct err *err)
 {
     const struct frame_conf *conf = &lane->conf;
@@ -175,9 +176,9 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 
 /* --- flows, streams and their memory -----------------------------------------------------------*/
 
-/* The kernel's zeros in one piece, whose pages are touched as they are used. */
+/* A part of the lane's memory, which is one piece of zeros; its pages are touched when used. */
 struct part {
-    void *at; /* of the pointer to it, which stays NULL where nothing is needed */
+    void *at; /* address of the pointer to it, which stays NULL if the part is empty */
     size_t count, size;
 };
 
@@ -207,22 +208,24 @@ static void swap(struct sender_stream *a, struct sender_stream *b)
     b->place = place;
 }
 
-/* Makes the flows' streams, of those that are sent in the order of sending. Where flows send in
- * turn, all flows' with one UDP source port come before those with the next. Else they are shuffled
- * (Fisher-Yates) by the configuration's seed, so the order is the same in every run. Of frames that
- * do not divide by a flow's streams those with one more go first in each round, so that the last
- * round, cut short, is theirs. A forwarder's streams stay where the UDP source port finds them. */
+/* Makes the streams of the lane's flows; those that are sent, in the order of sending. If flows
+ * send in turn, the streams of all flows with one UDP source port come before those with the next.
+ * Otherwise they are shuffled (Fisher-Yates) by the configuration's seed, so the order is the same
+ * in every run. If a flow's frames do not divide by its streams, streams with one frame more come
+ * first, because the last round is theirs alone. A forwarder finds its streams by UDP source port,
+ * so they are not moved. */
 static int make_streams(struct frame_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
     struct sender *sender = &lane->sender;
     struct receiver *receiver = &lane->receiver;
-    bool plays = lane->prober.plays;
-    bool forwards = !plays && request->send_count == 1 && request->flows[0].role == PATTERN_FORWARD;
-    bool timed = phase->latency.stamps && request->receive_count <= TIMED_FLOWS_MAX && !plays;
-    /* What goes to all is sent once; a ping-pong's messages are no streams. */
-    uint32_t flows = plays                                          ? 0
+    bool pingpong = lane->prober.pingpong;
+    bool forwards =
+        !pingpong && request->send_count == 1 && request->flows[0].role == PATTERN_FORWARD;
+    bool timed = phase->latency.stamps && request->receive_count <= TIMED_FLOWS_MAX && !pingpong;
+    /* Frames to all ports are sent once; a ping-pong's messages belong to no stream. */
+    uint32_t flows = pingpong                                       ? 0
                      : lane->conf.to_all && request->send_count > 0 ? 1
                                                                     : request->send_count;
     uint32_t sources = receiver->sources, count = flows * sources, front = 0;
@@ -261,10 +264,10 @@ static int make_streams(struct frame_lane *lane)
     receiver->tag = htobe16(phase->tag);
     receiver->own = htobe16((uint16_t)request->rank);
     receiver->rank = lane->conf.to_all ? UINT16_MAX : receiver->own;
-    /* With several queues none alone knows that all is there. */
+    /* One of several queues does not know what the others have received. */
     receiver->left = lane->conf.queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
     receiver->sampled = receiver->count > lane->conf.every_max;
-    /* Touched here, in order: no page is missing later, and neighbours lie beside each other. */
+    /* Touched here, in order: no page fault follows later, and neighbours are adjacent. */
     for (size_t i = 0; i < came; i++) {
         receiver->streams[i].side = &lane_receives(request)[i / sources].side;
         receiver->reorderings[i].far = &far[i * SEQUENCE_WINDOW];
@@ -289,7 +292,7 @@ static int make_streams(struct frame_lane *lane)
     return turns_make(&sender->turns, request->flows, flows);
 }
 
-/* How partners are reached, and how far ahead of the expected number their frames can be. */
+/* Resolves partners, and sets how far ahead of the expected number their frames can be. */
 static int meet_partners(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -302,7 +305,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     for (uint32_t i = 0; i < lane->size_count; i++)
         if (lane->sizes[i].frame_bytes < least)
             least = lane->sizes[i].frame_bytes;
-    /* What a sender may send at once, with what a late one may add; within the window a jump makes
+    /* A burst, and the frames with which a late sender catches up; a jump within the window makes
      * no honest frame late. */
     receiver->limit.at_once = SEQUENCE_WINDOW + lane->options.burst + lane->options.catch_up +
                               (double)request->phase->burst.frames;
@@ -319,8 +322,8 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
             continue;
         rate = line_bps > 0 ? (double)line_bps : load->rate_bps / part;
         frames_per_ns = (rate > 0 ? rate / bits : load->rate_fps / part) * SLACK / 1e9;
-        /* A forwarder sends what has waited as fast as its driver takes it. */
-        if (flow->role == PATTERN_FORWARD || load->unlimited || lane->prober.plays)
+        /* A forwarder sends waiting frames as fast as its driver takes them. */
+        if (flow->role == PATTERN_FORWARD || load->unlimited || lane->prober.pingpong)
             frames_per_ns = FRAMES_PER_NS_MAX;
         if (frames_per_ns > receiver->limit.frames_per_ns)
             receiver->limit.frames_per_ns = frames_per_ns;
@@ -329,7 +332,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     return 0;
 }
 
-/* In the records' words. */
+/* Names the variants in use, for the records. */
 static void describe(struct frame_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -344,7 +347,7 @@ static void describe(struct frame_lane *lane)
     if (lane->prober.count > 0)
         snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
                  lane->conf.clock != NULL ? lane->conf.clock : "");
-    if (lane->prober.plays)
+    if (lane->prober.pingpong)
         snprintf(lane->lane.variant, sizeof lane->lane.variant, "one %s frame at a time",
                  lane->conf.header);
     else
@@ -396,7 +399,7 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
                          first != NULL ? &first->prober : NULL);
     lane->displaces = prober_displaces(request, line_bytes, probe_fps);
     lane->receiver.sources =
-        lane->prober.plays || lane->options.udp_sources == 0 ? 1 : lane->options.udp_sources;
+        lane->prober.pingpong || lane->options.udp_sources == 0 ? 1 : lane->options.udp_sources;
     if (rc == 0)
         rc = make_sizes(lane, err);
     if (rc == 0)
@@ -405,7 +408,7 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
         rc = meet_partners(lane, err);
     if (rc != 0)
         return err_set(err, rc, "%s: out of memory", conf->name);
-    lane->responds = lane->prober.plays || lane->forwarder.queue != NULL;
+    lane->responds = lane->prober.pingpong || lane->forwarder.queue != NULL;
     lane->receive = conf->ops->choose_receive(lane);
     describe(lane);
     return 0;
@@ -435,8 +438,8 @@ void frame_lane_build(struct frame_lane *lane)
 
 /* --- begin ------------------------------------------------------------------------------------*/
 
-/* The schedule begins at a seeded random moment of its first interval, so that the senders of a
- * phase do not march in step. The pace counts bits at layer 1, or frames. */
+/* Begins the phase. The pace begins at a seeded random time of its first interval, so that the
+ * senders of a phase are not synchronous; it counts bits at layer 1, or frames. */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
@@ -464,7 +467,7 @@ void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
     sender->cost = (uint32_t)(sum / lane->order_count);
-    if (phase->traffic == TRAFFIC_BURST) { /* all ports at once, and nothing is given up */
+    if (phase->traffic == TRAFFIC_BURST) { /* all ports begin at once, and no frame is given up */
         pace_init(&sender->pace, rate, PACE_CATCH_UP_ALL, phase->start_ns);
         return;
     }

@@ -7,7 +7,7 @@
  */
 #include "frame_lane.h"
 
-/* Sends a probe or an answer, whose cost the load's pace does without where the line is full. */
+/* Sends a probe or an answer. If the line is full, the load sends less by its cost. */
 static bool send(struct frame_lane *lane, const struct frame_single *single)
 {
     if (!lane->conf.ops->send_single(lane, single))
@@ -74,7 +74,7 @@ static void send_message(struct lane *base, uint32_t flow)
     sent->side.intended = sent->side.live.frames;
 }
 
-int64_t frame_play(struct frame_lane *lane, int64_t now_ns)
+int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
     int64_t opens_ns = prober_opens_ns(base->request.phase), next_ns;
@@ -83,13 +83,13 @@ int64_t frame_play(struct frame_lane *lane, int64_t now_ns)
         return opens_ns;
     if (base->started_ns == 0)
         base->started_ns = now_ns;
-    next_ns = prober_play(&lane->prober, true, send_message);
+    next_ns = prober_pingpong(&lane->prober, true, send_message);
     if (lane->prober.ended && base->stopped_ns == 0)
         base->stopped_ns = now_ns;
     return next_ns;
 }
 
-/* Measures the answer to a probe, or to a message, whose size it has; false: it is forged. */
+/* Measures the answer to a probe, or to a message, of the same size; false: it is forged. */
 static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 {
     struct prober *prober = &lane->prober;
@@ -103,7 +103,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
     if (flow-- == 0)
         return false;
     number = sequence_unwrap(prober_left(prober, flow), be32toh(signature->sequence));
-    return (!prober->plays ||
+    return (!prober->pingpong ||
             is_message_size(lane, seen,
                             prober_bytes(request->phase, &request->flows[flow], number))) &&
            prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
@@ -111,7 +111,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 
 /* --- the destination's end --- */
 
-/* Sends a frame of one of the lane's flows back. */
+/* Sends a received frame of a flow back to its source. */
 static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen)
 {
     const struct frame_single single = {
@@ -126,7 +126,7 @@ static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_se
     (void)send(lane, &single);
 }
 
-/* Judges a message of the flow's size as a frame of a load, and answers it once. */
+/* Checks the sequence of a received message as of a load's frame, and answers it once. */
 static void take_message(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen,
                          int64_t now_ns)
 {
@@ -156,11 +156,11 @@ bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, i
     struct port_count *count = lane->lane.request.count;
     uint32_t flow = receiver->flow_of[be16toh(signature->src)];
     const struct prober *prober = &lane->prober;
-    bool message = prober->plays && signature->tag == receiver->tag;
+    bool message = prober->pingpong && signature->tag == receiver->tag;
     bool asked = prober->answers && signature->tag == lane->tags[0];
-    bool answered = (prober->plays || prober->answers) && signature->tag == lane->tags[1];
+    bool answered = (prober->pingpong || prober->answers) && signature->tag == lane->tags[1];
     bool sized = seen->length <= FILL_BYTES &&
-                 (prober->plays || lane->size_of_length[seen->length] != FRAME_NO_SIZE);
+                 (prober->pingpong || lane->size_of_length[seen->length] != FRAME_NO_SIZE);
 
     if (!(asked || answered || (message && flow > 0)) || !sized || !seen->ours ||
         signature->dst != receiver->own || !lane->conf.ops->is_sound(lane, seen))
@@ -171,7 +171,7 @@ bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, i
         count->foreign++;
     else
         count->probes_received++;
-    /* Only a flow's own source is answered, at the address that it has told. */
+    /* Only a flow's own source is answered, at the address that it published. */
     if (asked && flow > 0)
         answer(lane, flow - 1, seen);
     return true;

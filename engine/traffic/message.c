@@ -8,8 +8,8 @@
 #define SAMPLES 8u
 #define WORD 8u
 #define SEEN_BITS 64
-/* Random sizes have to be drawn one by one. They are ping-pong's alone, of which one is in flight:
- * whoever sends a number that is further ahead has forged it. */
+/* Random sizes are computed one by one. Only ping-pong has them, with one message in flight: a
+ * number that is further ahead is forged. */
 #define DRAWN_JUMP_MOST (1u << 16)
 
 uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
@@ -24,7 +24,7 @@ void message_payload_init(void)
         message_payload[i] = message_payload[i - MESSAGE_PERIOD];
 }
 
-/* Counts the bytes that differ: nearly always none, so whole pieces are compared first. */
+/* Returns the number of bytes that differ: nearly always 0, so the whole is compared first. */
 static uint64_t differ_bytes(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
     uint64_t count = 0;
@@ -88,7 +88,7 @@ static void account(struct message_stream *stream, size_t bytes, uint64_t wrong)
     }
 }
 
-/* Whether a header is of this stream, whatever its message's number and length. */
+/* Returns whether a header is of this stream, with any number and length of its message. */
 static bool is_of(const struct message_stream *stream, struct message_header here)
 {
     struct message_header due = message_cursor_header(&stream->at, &stream->script);
@@ -98,9 +98,8 @@ static bool is_of(const struct message_stream *stream, struct message_header her
     return memcmp(&here, &due, sizeof here) == 0;
 }
 
-/* Judges a header that has come whole. One of this stream, but of another message than the one that
- * is due, is misplaced: messages changed their order, or some are missing. What is due stays due.
- */
+/* Checks a complete header. A header of this stream, but of another message than the due one, is
+ * misplaced: messages are out of order, or missing. The due message stays the same. */
 static void judge_header(struct message_stream *stream)
 {
     struct message_header due = message_cursor_header(&stream->at, &stream->script);
@@ -117,8 +116,7 @@ static void judge_header(struct message_stream *stream)
         stream->side->reordered++;
 }
 
-/* The next bytes of the present message, which ends with its last one, or of the end mark; returns
- * how many. */
+/* Checks the next bytes of the present message, or of the end mark; returns how many. */
 static size_t feed_message(struct message_stream *stream, const uint8_t *data, size_t bytes)
 {
     struct message_cursor *at = &stream->at;
@@ -160,7 +158,7 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
     size_t done = 0;
 
     while (done < bytes && !stream->ended) {
-        /* A finished script leaves nothing but the end mark to come. */
+        /* Behind a finished script only the end mark follows. */
         if (stream->at.position == 0 && !stream->ending)
             stream->ending = data[done] == MESSAGE_END || stream->at.length == 0;
         done += feed_message(stream, data + done, bytes - done);
@@ -170,8 +168,8 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
 
 /* --- whole messages --- */
 
-/* Nine words of the payload are right: the last, and one in each eighth, which moves on by one word
- * with each message. */
+/* Returns whether nine words of the payload are right: the last, and one in each eighth, at a place
+ * that moves by one word with each message. */
 static bool samples_right(const struct message_stream *stream, const uint8_t *data, uint32_t bytes)
 {
     uint32_t payload = bytes - MESSAGE_HEADER_BYTES, sector = payload / SAMPLES;
@@ -210,7 +208,7 @@ bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32
     }
     if ((int32_t)ahead > 0 || behind > stream->at.sequence) {
         stream->count->foreign++;
-    } else if (bit == 0) { /* from before the one that is due: it came late, or twice */
+    } else if (bit == 0) { /* before the due one: late, or received twice */
         side->late++;
     } else if ((stream->seen & bit) != 0) {
         side->duplicated++;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS_MOST 64u             /* in one poll */
+#define STEPS_MOST 64u             /* maximum steps of a schedule in one poll */
 #define BARRIER 0x80u              /* in a header's stream: a barrier's message, with its bits */
 #define GATHER_MOST (256.0 * 1024) /* bytes */
 #define CATCH_UP_MOST 4e9          /* bytes: a pace counts them in 32 bits */
@@ -91,7 +91,7 @@ static void pair_ends(struct message_lane *lane)
         pair(lane, i, i);
 }
 
-/* The ends, and what the phase's traffic needs beside them. */
+/* Makes the ends of all streams, and the lists and the prober of the phase's traffic. */
 static int make_ends(struct message_lane *lane, const struct message_plan *plan)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -100,7 +100,7 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     lane->in_count = request->receive_count * lane->stride;
     lane->out_count += lane->replies ? request->receive_count : 0;
     lane->in_count += lane->replies ? request->send_count : 0;
-    /* One more of each: an empty list is not NULL. */
+    /* Each list has one element more than it needs: an empty list is not NULL. */
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
     lane->outs = calloc(lane->out_count + 1, lane->hooks->out_bytes);
     lane->ins = calloc(lane->in_count + 1, lane->hooks->in_bytes);
@@ -123,7 +123,8 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     return lane->schedules ? 0 : prober_make(&lane->prober, &lane->lane, lane->probe_fps, NULL);
 }
 
-/* Sizes and a load there are: documents without are refused (document/documents.c). */
+/* Checks what every transport of messages has in common. The document has sizes and a load: without
+ * them it is invalid (document/documents.c). */
 static int check(const struct message_lane *lane, const struct message_plan *plan, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -212,9 +213,9 @@ static bool is_at_end(const struct message_end *out)
     return at->position == 0 && (out->stopping || at->length == 0);
 }
 
-/* Chooses a flow's pace, which may catch up with one second of load: what a full stream or a taken
- * core had kept it from. What is due goes in whole segments, or in single bytes where a message may
- * be shorter and nothing may hold it up. */
+/* Chooses a flow's pace, which may catch up with one second of load after a full stream or a lost
+ * core. Due bytes are sent in whole segments, or in single bytes if messages may be shorter, so
+ * that no message waits. */
 static void set_pace(const struct message_lane *lane, struct message_flow *flow)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -249,9 +250,9 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
         flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
 }
 
-/* What a forwarder has received up to the end mark is all that it will send, and what it was asked
- * for. In the middle of a message whole segments are sent, for more is sure to come. Returns the
- * bytes that it may send. */
+/* Returns the bytes that a forwarder may send. Its intended load is what it has received, and the
+ * end mark ends it. In the middle of a message it sends whole segments, because more bytes follow.
+ */
 static uint64_t follow(struct message_end *out, uint32_t segment)
 {
     const struct message_stream *in = &out->pair->stream;
@@ -273,8 +274,8 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
 
     if (!free_running && now_ns < due_ns)
         return due_ns;
-    /* What is due, in whole segments: the rest would go as a small one, whose headers are load of
-     * their own (at 95 % of 10 Mbit/s they filled the line). */
+    /* Due bytes are sent in whole segments: the rest would be a small segment, whose headers add to
+     * the load (at 95 % of 10 Mbit/s they filled the line). */
     if (!free_running) {
         budget = pace_allow(&flow->pace, now_ns, 1, UINT32_MAX);
         budget -= budget % flow->segment;
@@ -316,8 +317,8 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
         wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
         if (lane->forwards)
             continue;
-        /* What is unlimited asked for what was sent; and a message that was begun in time was asked
-         * for whole. */
+        /* The intended load of an unlimited flow is what it has sent; and a message that began in
+         * time is intended as a whole. */
         if (phase->traffic == TRAFFIC_TRANSFER)
             side->intended = phase->transfer_bytes;
         else if (phase->traffic == TRAFFIC_STREAM)
@@ -331,7 +332,7 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
 
 /* --- messages that are answered --- */
 
-/* The end that sends a flow's probes or ping-pong messages. */
+/* Returns the end that sends a flow's probes or ping-pong messages. */
 static struct message_end *asking_end(const struct message_lane *lane, uint32_t flow)
 {
     return message_lane_end(lane, (flow + 1) * lane->stride - 1);
@@ -343,8 +344,8 @@ static uint64_t post_one(struct message_end *out, int64_t now_ns)
     return out->lane->hooks->post(out, out->stream.at.length - out->stream.at.position, now_ns);
 }
 
-/* Answers each message that has come. What an unreliable service lost has not; nor has, in time,
- * what came behind a later one. */
+/* Answers each received message. Messages that an unreliable service lost, or delivered behind a
+ * later one, get no answer. */
 static void send_replies(struct message_end *out, int64_t now_ns)
 {
     const struct message_stream *in = &out->pair->stream;
@@ -364,8 +365,8 @@ static void send_message(struct lane *base, uint32_t flow)
     (void)post_one(asking_end((struct message_lane *)base, flow), clock_now());
 }
 
-/* Takes the answers that have come to a flow's probes or messages; one that was not whole is none.
- * Over an unreliable service, gives probes up that took too long. */
+/* Measures the received answers to a flow's probes or messages; a damaged answer does not count.
+ * Over an unreliable service, gives up probes that took too long. */
 static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
@@ -380,16 +381,16 @@ static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_n
             message_stream_has(in, due - number))
             (void)prober_back(prober, flow, (uint32_t)number, prober_stamp(prober, flow, number),
                               in->side->corrupted == 0 ? out->pair->came_ns : 0);
-    if (came) /* damage counts until the answer that it is in is whole */
+    if (came) /* damage belongs to the answer that is complete now */
         in->side->corrupted = 0;
     prober_forget(prober, flow,
-                  lane->unreliable && !prober->plays ? since_ns - PROBE_TIMEOUT_NS : -1);
+                  lane->unreliable && !prober->pingpong ? since_ns - PROBE_TIMEOUT_NS : -1);
     if (out->stream.at.sequence < prober_left(prober, flow))
         (void)post_one(out, now_ns);
 }
 
-/* Sends what is due of probes, or of a ping-pong, and no more once all is back; returns when the
- * next is. */
+/* Sends the due probes, or ping-pong messages, and ends their streams when all are answered after
+ * the stop; returns when the next is due. */
 static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
@@ -397,10 +398,10 @@ static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
 
     for (uint32_t i = 0; i < prober->count; i++)
         take_answers(lane, i, now_ns);
-    if (prober->plays)
-        (void)prober_play(prober, lane->unreliable, send_message);
-    /* Unless too many are in flight. A late one does not hold up the next (else a slow moment would
-     * be probed less, and look shorter than it was). */
+    if (prober->pingpong)
+        (void)prober_pingpong(prober, lane->unreliable, send_message);
+    /* A probe is left out if too many are in flight. A late one does not delay the next: otherwise
+     * a slow moment would have fewer probes, and look shorter than it was. */
     for (uint32_t i = 0; i < prober->count && prober_due(prober, true, now_ns); i++) {
         uint32_t flow = prober->at;
         struct message_end *out = asking_end(lane, flow);
@@ -417,10 +418,10 @@ static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         struct message_end *out = asking_end(lane, i);
 
-        out->stopping |= prober->plays ? prober->ended : stopping && prober->in_flight == 0;
+        out->stopping |= prober->pingpong ? prober->ended : stopping && prober->in_flight == 0;
         out->stream.side->intended = out->stream.side->live.payload_bytes;
     }
-    if (prober->plays)
+    if (prober->pingpong)
         return stopping ? CLOCK_NEVER : lane->lane.stop_ns;
     return prober->next_ns;
 }
@@ -464,7 +465,7 @@ static struct message_end *end_of(const struct message_lane *lane, const struct 
     return message_lane_end(lane, sends ? flow : lane->out_count + flow);
 }
 
-/* A whole header has come: is it the piece that is due? */
+/* Checks a received header: it must be that of the piece that is due. */
 static bool verify_header(struct message_end *in)
 {
     struct schedule_executor *executor = in->lane->lane.request.executor;
@@ -491,7 +492,8 @@ static uint32_t payload_to(uint32_t position)
     return position > MESSAGE_HEADER_BYTES ? position - MESSAGE_HEADER_BYTES : 0;
 }
 
-/* Moves what can move of an end's present message, piece by piece. True: something moved. */
+/* Sends or receives as much of an end's present message as possible, piece by piece. True:
+ * something moved. */
 static bool move_message(struct message_end *end, const struct schedule_op *op, int64_t now_ns)
 {
     struct message_lane *lane = end->lane;
@@ -548,7 +550,7 @@ static bool move_message(struct message_end *end, const struct schedule_op *op, 
     return true;
 }
 
-/* Moves the messages of steps as far as they move; true: there is more to do at once. */
+/* Executes steps as long as their messages move; true: there is more to do at once. */
 static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
@@ -571,7 +573,7 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
             struct message_end *end = end_of(lane, op);
 
             if (lane->op_done[i] || (end->op != 0 && end->op != i + 1))
-                continue; /* one before it of the same flow has not moved whole */
+                continue; /* an earlier message of the same flow is not complete */
             end->op = i + 1;
             moved |= move_message(end, op, now_ns);
         }
@@ -584,7 +586,7 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 
 /* --- polling --- */
 
-/* Sends what is due; returns when the next is. */
+/* Sends everything that is due; returns when the next is due. */
 static int64_t send_all(struct message_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -594,7 +596,7 @@ static int64_t send_all(struct message_lane *lane, int64_t now_ns)
         send_replies(message_lane_end(lane, i), now_ns);
     if (lane->replies)
         probe_ns = run_prober(lane, now_ns);
-    if (!lane->schedules && !lane->prober.plays)
+    if (!lane->schedules && !lane->prober.pingpong)
         load_ns = send_flows(lane, now_ns);
     else if (lane->schedules)
         load_ns = lane->stepping && run_schedule(lane, now_ns) ? now_ns : CLOCK_NEVER;

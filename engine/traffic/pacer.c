@@ -5,7 +5,7 @@
 #include "prng.h"
 
 #define CATCH_UP_BYTES 1518
-#define LATE_FRAMES 2 /* intervals behind what a sleeping sender lets gather */
+#define LATE_FRAMES 2 /* intervals of delay beyond the frames that a sleeping sender gathers */
 
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size)
 {
@@ -37,8 +37,8 @@ void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost)
     pace_restart(pace, from_ns + (int64_t)(cost * pace->ns_per_cost));
 }
 
-/* The time in which a sleeping sender lets frames gather: three quarters of what it may catch up
- * with. The rest is for waking late. */
+/* Returns the time for which a sleeping sender gathers frames: three quarters of those that it may
+ * catch up with. The rest is a reserve for waking late. */
 static double gather_ns(const struct pace *pace, uint32_t cost)
 {
     uint32_t frames = pace->catch_up * 3 / 4 > 1 ? pace->catch_up * 3 / 4 : 1;

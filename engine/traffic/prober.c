@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #define FLOWS_MAX 4096u /* 18 KB each and their stamps; with more none are probed */
-/* What takes longer than this counts as lost, or sooner where a flow has more probes in that time
- * than there is room for stamps. */
+/* A probe that takes longer than this counts as lost; it counts as lost earlier if its flow sends
+ * more probes in that time than there is room for stamps. */
 #define ANSWER_S 4.0
 #define ROOM_LEAST 64u
 #define ROOM_MOST 65536u
@@ -70,9 +70,9 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
     lane->prober = prober;
     prober->lane = lane;
     prober->next_ns = CLOCK_NEVER;
-    prober->plays = phase->traffic == TRAFFIC_PINGPONG;
-    prober->answers = !prober->plays && rate_fps > 0;
-    if ((!prober->plays && (rate_fps <= 0 || request->port_send_count > FLOWS_MAX)) ||
+    prober->pingpong = phase->traffic == TRAFFIC_PINGPONG;
+    prober->answers = !prober->pingpong && rate_fps > 0;
+    if ((!prober->pingpong && (rate_fps <= 0 || request->port_send_count > FLOWS_MAX)) ||
         request->port_send_count == 0)
         return 0;
     prober->rate_fps = rate_fps;
@@ -83,8 +83,9 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
         return -ENOMEM;
     for (uint32_t i = 0; i < prober->count; i++)
         prober->flow_of[request->port_sends[i].dst] = (uint16_t)(i + 1);
-    prober->room = prober->plays ? 1 : ROOM_LEAST;
-    while (!prober->plays && prober->room < ROOM_MOST && prober->room < prober->rate_fps * ANSWER_S)
+    prober->room = prober->pingpong ? 1 : ROOM_LEAST;
+    while (!prober->pingpong && prober->room < ROOM_MOST &&
+           prober->room < prober->rate_fps * ANSWER_S)
         prober->room *= 2;
     prober->log = first != NULL
                       ? first->log
@@ -92,7 +93,7 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
     prober->is_first = first == NULL;
     if (prober->log == NULL)
         return -ENOMEM;
-    if (!prober->plays)
+    if (!prober->pingpong)
         return 0;
     prober->turn_count = options->random ? 1 : prober->count;
     prober->turns = calloc(prober->turn_count, sizeof *prober->turns);
@@ -119,7 +120,7 @@ void prober_free(struct prober *prober)
 
 /* --- when probes leave --- */
 
-/* 0 to below 1. */
+/* Returns a random number from 0 to below 1. */
 static double draw(struct prober *prober)
 {
     return (double)(prng_next(&prober->random) >> 11) * 0x1p-53;
@@ -130,7 +131,7 @@ void prober_begin(struct prober *prober, uint64_t seed)
     const struct lane_request *request = &prober->lane->request;
     const struct phase *phase = request->phase;
     prober->random = seed;
-    if (prober->plays || prober->count == 0 || request->send_count == 0)
+    if (prober->pingpong || prober->count == 0 || request->send_count == 0)
         return;
     prober->until_ns = phase_measures_to(phase);
     prober->gap_ns = 1e9 / (prober->rate_fps * request->send_count);
@@ -151,7 +152,8 @@ void prober_step(struct prober *prober, int64_t now_ns)
     int64_t from_ns = prober->next_ns;
 
     prober->at = prober->at + 1 < flows ? prober->at + 1 : 0;
-    if ((double)(now_ns - from_ns) > prober->gap_ns * flows) /* one of each flow leaves late */
+    if ((double)(now_ns - from_ns) >
+        prober->gap_ns * flows) /* one probe of each flow is sent late */
         from_ns = now_ns - (int64_t)(prober->gap_ns * (flows - 1));
     prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
 }
@@ -185,7 +187,7 @@ void prober_stays(struct prober *prober, uint32_t flow)
     prober->in_flight--;
 }
 
-/* Ends a turn's message, which took so long; `came_ns` is 0 where it is given up. */
+/* Ends the message of a turn, whose answer took so long; `came_ns` 0: it is given up. */
 static void end_turn(struct prober *prober, struct prober_turn *turn, uint64_t took_ns,
                      int64_t came_ns)
 {
@@ -193,7 +195,7 @@ static void end_turn(struct prober *prober, struct prober_turn *turn, uint64_t t
     int64_t since_ns = turn->begun_ns - phase_of(prober)->start_ns;
 
     turn->in_flight = false;
-    turn->played++;
+    turn->ended++;
     if (came_ns == 0)
         return;
     flow->side.last_ns = came_ns;
@@ -225,7 +227,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
     prober->in_flight--;
     if (came_ns != 0 && is_measured(phase_of(prober), stamp_ns))
         histogram_add(&prober->flows[flow].times, took, 1);
-    if (prober->plays)
+    if (prober->pingpong)
         end_turn(prober, &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow], took,
                  came_ns);
     return true;
@@ -270,7 +272,7 @@ int64_t prober_opens_ns(const struct phase *phase)
     return phase->start_ns + phase->pingpong.start_delay_ns;
 }
 
-/* When the message in flight is lost. */
+/* Returns when the message in flight counts as lost. */
 static int64_t lost_ns(const struct prober *prober, const struct prober_turn *turn)
 {
     const struct lane_request *request = &prober->lane->request;
@@ -298,8 +300,8 @@ static void begin(struct prober *prober, struct prober_turn *turn, int64_t now_n
     prober_leaves(prober, turn->flow, now_ns - request->phase->start_ns);
 }
 
-int64_t prober_play(struct prober *prober, bool loses,
-                    void (*send)(struct lane *lane, uint32_t flow))
+int64_t prober_pingpong(struct prober *prober, bool loses,
+                        void (*send)(struct lane *lane, uint32_t flow))
 {
     uint64_t count = phase_of(prober)->pingpong.count;
     int64_t next_ns = CLOCK_NEVER;
@@ -312,7 +314,7 @@ int64_t prober_play(struct prober *prober, bool loses,
         if (turn->in_flight && loses && now_ns >= lost_ns(prober, turn))
             prober_forget(prober, turn->flow, INT64_MAX);
         if (!turn->in_flight && now_ns < prober->lane->stop_ns &&
-            (count == 0 || turn->played < count)) {
+            (count == 0 || turn->ended < count)) {
             begin(prober, turn, now_ns);
             send(prober->lane, turn->flow);
             next_ns = now_ns;
@@ -329,10 +331,10 @@ int64_t prober_play(struct prober *prober, bool loses,
 void prober_read(const struct prober *prober, const struct lane_flow *flow,
                  struct flow_reading *reading)
 {
-    enum latency_kind kind = prober->plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP;
+    enum latency_kind kind = prober->pingpong ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP;
     const struct prober_flow *own;
 
-    /* By its ranks: the caller's flow need not be the lane's own copy. */
+    /* Found by its ranks: the caller's flow may be another copy than the lane's. */
     if (prober->count == 0 || flow->src != prober->lane->request.port_sends[0].src ||
         flow->dst >= PATTERN_RANKS_MAX || prober->flow_of[flow->dst] == 0)
         return;

@@ -45,13 +45,13 @@ struct prober_turn {
     uint32_t flow; /**< flow of the present or last message */
     bool in_flight;
     int64_t begun_ns;
-    uint64_t played; /**< messages that have ended, answered or given up */
+    uint64_t ended; /**< messages that have ended, answered or given up */
 };
 
 struct prober {
     struct lane *lane;         /**< source of the request, stop and times */
     bool answers;              /**< the phase has probes, and received ones are answered */
-    bool plays;                /**< the phase is a ping-pong */
+    bool pingpong;             /**< the phase is a ping-pong */
     bool ended;                /**< no ping-pong message is in flight, and none will begin */
     double rate_fps;           /**< probes per second of each flow */
     uint32_t count;            /**< flows of the port; 0: no probes */
@@ -261,8 +261,8 @@ int64_t prober_opens_ns(const struct phase *phase);
  * @param send Sends the message that has just begun, of the lane's flow.
  * @return When to call again; the present time: one began.
  */
-int64_t prober_play(struct prober *prober, bool loses,
-                    void (*send)(struct lane *lane, uint32_t flow));
+int64_t prober_pingpong(struct prober *prober, bool loses,
+                        void (*send)(struct lane *lane, uint32_t flow));
 
 /**
  * @brief Add a flow's round trips to a reading, in the main thread after the phase.

@@ -12,23 +12,23 @@
 
 #define PAGE 4096u
 #define CACHE_LINE 64u
-/* More than this is not in the nearer caches: an allreduce of 4 KiB, 500 times in memory of their
- * own, took a fifth longer than in one and the same. */
+/* The nearer caches hold no more than this: 500 repetitions of an allreduce of 4 KiB, each with its
+ * own memory, took a fifth longer than in the same memory. */
 #define KEPT_BYTES (256u * 1024)
 #define SLICE_BYTES (4u << 20)   /* reduced or copied at a time */
-#define SLICE_OPERATIONS 480000u /* the same of floating point operations: a millisecond or so */
+#define SLICE_OPERATIONS 480000u /* floating point operations at a time: about a millisecond */
 #define OPERATIONS_A_TURN 24u    /* of all points: r * x * (1 - x) */
 #define GROWTH 3.9               /* chaotic: no value repeats or dies away */
-#define SLOWEST_OPERATIONS_NS 10 /* of one, that nobody is slower than */
+#define SLOWEST_OPERATIONS_NS 10 /* maximum time of one operation */
 
 static_assert(OPERATIONS_A_TURN == EXECUTOR_POINTS * 3, "three operations a point");
 
 /* --- making --- */
 
-/* As many repetitions of a batch as fit have memory of their own where results are verified; in
- * whole pages. Touched now, so that no page has to be found while it is measured, and that the next
- * rank of this node sees what is left: the kernel would give more than there is, and end a process
- * when it is used. */
+/* Allocates the memory of the repetitions, in whole pages. If results are verified, as many
+ * repetitions of a batch as fit have their own memory. It is touched now: no page fault is
+ * measured, and the next rank of this node sees how much is left. The kernel would promise more
+ * memory than there is, and kill a process that uses it. */
 static int make_memory(struct schedule_executor *executor, struct err *err)
 {
     const struct schedule_options *options = &executor->phase->schedule;
@@ -55,7 +55,7 @@ static int make_memory(struct schedule_executor *executor, struct err *err)
     return 0;
 }
 
-/* Puts the barrier's rounds behind the schedule's operations, as further steps. */
+/* Appends the barrier's rounds to the schedule's operations, as further steps. */
 static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
 {
     struct schedule *schedule = &executor->schedule;
@@ -67,16 +67,12 @@ static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
         return -ENOMEM;
     executor->ops = schedule->ops = ops;
     executor->op_count = schedule->count;
-    for (uint32_t i = 0; i < rounds; i++) {
-        ops[executor->op_count++] =
-            (struct schedule_op){.step = schedule->steps + i,
-                                 .action = SCHEDULE_SEND,
-                                 .peer = schedule_barrier_to(executor->rank, i, ranks)};
-        ops[executor->op_count++] =
-            (struct schedule_op){.step = schedule->steps + i,
-                                 .action = SCHEDULE_RECEIVE,
-                                 .peer = schedule_barrier_from(executor->rank, i, ranks)};
-    }
+    for (uint32_t i = 0; i < 2 * rounds; i++)
+        ops[executor->op_count++] = (struct schedule_op){
+            .step = schedule->steps + i / 2,
+            .action = i % 2 == 0 ? SCHEDULE_SEND : SCHEDULE_RECEIVE,
+            .peer = i % 2 == 0 ? schedule_barrier_to(executor->rank, i / 2, ranks)
+                               : schedule_barrier_from(executor->rank, i / 2, ranks)};
     return 0;
 }
 
@@ -140,8 +136,8 @@ int64_t executor_compute_ns(const struct schedule_executor *executor)
 
 /* --- between the messages --- */
 
-/* Runs the next slice of a local operation; true: that was the last. Where no data are verified
- * there is nothing to be reduced or copied. */
+/* Runs the next slice of a local operation; true: it was the last. Without verification nothing is
+ * reduced or copied. */
 static bool operate(struct schedule_executor *executor, const struct schedule_op *op)
 {
     bool works = op->action == SCHEDULE_WORK;
@@ -169,7 +165,7 @@ static bool operate(struct schedule_executor *executor, const struct schedule_op
 
 /* --- repetitions, batches, the barrier --- */
 
-/* Opens the step that begins at `first`; at `limit` there is none, and nothing is open. */
+/* Opens the step that begins at operation `first`; at `limit` there is none. */
 static void open_step(struct schedule_executor *executor, size_t first, size_t limit)
 {
     executor->first = executor->end = first;
@@ -184,8 +180,8 @@ static void open_step(struct schedule_executor *executor, size_t first, size_t l
     executor->done = 0;
 }
 
-/* Measures the batch that has run, if one has, and begins the barrier, to which this rank brings
- * what it knows of the batch that is next. */
+/* Measures the batch that has run, if any, and begins the barrier. Its bits say whether this rank
+ * wants a next batch, and whether that counts. */
 static void begin_barrier(struct schedule_executor *executor)
 {
     const struct phase *phase = executor->phase;
@@ -207,7 +203,7 @@ static void begin_barrier(struct schedule_executor *executor)
     } else if (options->count > 0) {
         executor->bits = execution->repetitions >= options->count ? EXECUTOR_STOP : 0;
     } else {
-        /* A batch that is longer than the window is measured all the same, once. */
+        /* A batch that is longer than the window is measured once, too. */
         bool any = execution->batches > 0;
 
         if (any && now_ns >= phase->stop_ns)
@@ -218,9 +214,8 @@ static void begin_barrier(struct schedule_executor *executor)
     open_step(executor, executor->schedule.count, executor->op_count);
 }
 
-/* Verifies the results of a batch and makes input again, what else there was is lost: of one
- * repetition's memory in a call. Only then do the ranks meet, so that nobody's time holds another's
- * filling. */
+/* Verifies the result in one repetition's memory and fills it with input again. The barrier begins
+ * after the last memory, so that no rank measures another rank's filling. */
 static void verify_and_refill(struct schedule_executor *executor)
 {
     bool compute = executor->phase->schedule.compute;
@@ -264,7 +259,7 @@ void executor_next(struct schedule_executor *executor)
             return;
         executor->done = 0;
     }
-    /* The step is complete: the next one of the barrier or the repetition, or what follows them. */
+    /* The step is complete: open the next step, repetition, barrier or batch. */
     if (executor->end < limit) {
         open_step(executor, executor->end, limit);
     } else if (executor->in_barrier && (executor->bits & EXECUTOR_STOP) != 0) {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define LISTEN_NS (800 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
-#define CHECK_NS (2 * NS_PER_MS)     /* ends, stops and floods are looked for so often */
+#define CHECK_NS (2 * NS_PER_MS)     /* interval of checks for an end, a stop or a flood */
 #define IDLE_NS (20 * NS_PER_MS)     /* between phases ports are visited so often */
 #define QUIET_NS (50 * NS_PER_US)    /* ... and so often by one that polls for nothing to send */
 #define AWAY_NS NS_PER_MS            /* a lane that was not polled for so long has a backlog ... */
@@ -111,7 +111,8 @@ void interval_ring_drop(struct interval_ring *ring)
 
 /* --- counts -----------------------------------------------------------------------------------*/
 
-/* As the transport's; of one whose poll keeps the live counts, here. */
+/* Calls the transport's `account`, or does its work for a transport whose poll keeps live counts.
+ */
 static bool account(const struct worker_lane *lane, enum account what)
 {
     const struct lane_request *request = &lane->lane->request;
@@ -131,7 +132,7 @@ static bool account(const struct worker_lane *lane, enum account what)
     return what != ACCOUNT_MARK;
 }
 
-/* The end of the window that a lane has yet to pass. */
+/* Returns the next end of the window that a lane has not passed; CLOCK_NEVER: none. */
 static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *lane)
 {
     if (lane->opened_ns == 0)
@@ -150,7 +151,7 @@ static void mark_window(const struct phase *phase, struct worker_lane *lane, int
     }
 }
 
-/* Marks the interval that is due, of some of the lane's flows each time. */
+/* Makes the due mark of a lane's interval results, for some of its flows in a call. */
 static void mark_interval(struct worker_task *task, struct worker_lane *lane, int64_t now_ns,
                           uint32_t most)
 {
@@ -175,9 +176,9 @@ static void publish_progress(struct worker_task *task, struct worker_lane *lane,
     atomic_store(&lane->told_ns, now_ns);
 }
 
-/* Begins the progress and the interval results that are due, of all lanes at nearly the same time.
- * Lanes of many flows account some of them each time: the ring of a port that is not polled
- * meanwhile may be full within microseconds. Returns whether one has more to do. */
+/* Brings progress and interval results up to date when they are due, for all lanes at nearly the
+ * same time. A call accounts only some of many flows: a port's ring that is not polled may be full
+ * within microseconds. Returns whether a lane has more to do. */
 static bool count_lanes(struct worker_task *task, int64_t now_ns, int64_t *summed_ns)
 {
     bool marks = now_ns >= task->interval_due_ns, sums = now_ns - *summed_ns >= PROGRESS_NS;
@@ -207,9 +208,9 @@ static bool count_lanes(struct worker_task *task, int64_t now_ns, int64_t *summe
 /* --- polls ------------------------------------------------------------------------------------*/
 
 /* Polls each lane once, in a new random order, and marks the ends of the window that it passes.
- * What came, and was due, before an end belongs before its mark: a worker that was away polls until
- * nothing of it is left (within bounds: a lane may always have more). `now_ns`: the clock as the
- * last lane was given it; reading it once more would cost as much as sending three frames. */
+ * Frames that arrived, or were due, before an end belong before its mark: a worker that was away
+ * polls until none is left, at most BACKLOG_POLLS times. `now_ns` takes the time of the last lane's
+ * poll; reading the clock again would cost as much as sending three frames. */
 static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64_t *now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
@@ -247,7 +248,7 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
     return wake_ns;
 }
 
-/* Lets each lane see that it must send no more, completes the windows and the counts. */
+/* Stops each lane's sending, and completes windows and counts. */
 static void close_lanes(struct worker_task *task)
 {
     int64_t now_ns = clock_now();
@@ -278,8 +279,8 @@ static int64_t later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* Adds the frames for others that came by each lane to its port's; whether a port has more of them
- * than the limit. */
+/* Adds each lane's misdelivered frames to those of its port; returns whether a port has more than
+ * the limit. */
 static bool flooded(struct worker_task *task)
 {
     for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
@@ -295,18 +296,18 @@ static bool flooded(struct worker_task *task)
     return false;
 }
 
-/* Whether a task is over: all that was sent has come, silence says that the rest never will, or a
- * limit ends the wait. A broken lane waits for nothing more.
+/* Returns whether a task is over: everything sent was received, silence shows that the rest is
+ * lost, or a limit ends the wait. A failed lane waits for nothing.
  *
- * A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
- * moved: they take as long as the network needs. Messages of a schedule without bytes, and its
- * barriers', are in no count: a rank that idles receives no others. */
+ * The drain limit of a stream begins at its stop; that of a transfer or a schedule begins when
+ * something last moved, because they take as long as the network needs. Empty messages of a
+ * schedule and its barriers are in no count, but may be all that an idle rank receives. */
 static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
 {
-    bool sent = true;            /* no lane will send more */
-    bool received = true;        /* all know that nothing more will come */
-    bool silence_tells = true;   /* those that do not know it never will */
-    bool times_partners = false; /* one of them does */
+    bool sent = true;            /* no lane sends more */
+    bool received = true;        /* all lanes know that they receive nothing more */
+    bool silence_tells = true;   /* the other lanes learn it by silence only */
+    bool times_partners = false; /* a lane has its own limit for partners */
     int64_t came_ns = task->nominal_end_ns, since_ns = came_ns;
 
     for (size_t i = 0; i < task->count; i++) {
@@ -339,8 +340,8 @@ static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
 
 /* --- sleep ------------------------------------------------------------------------------------*/
 
-/* Gives the core away until then, or until a lane has something to do, which is told so; a lane
- * that is alone may have a way of its own. `fds`: one by lane. */
+/* Sleeps until then, or until the descriptor of a lane is readable, which sets its `woken`; a lane
+ * that is alone may have its own way to wait. `fds`: one per lane. */
 static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pollfd *fds)
 {
     struct lane *alone = task->count == 1 ? task->lanes[0]->lane : NULL;
@@ -372,8 +373,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
 
         if (task->awake_ns == 0)
             task->awake_ns = clock_now();
-        /* Lanes that wait for nothing more may be through: a worker that would sleep looks first.
-         */
+        /* Lanes without further events may have finished: check before sleeping. */
         if (wake_ns == CLOCK_NEVER)
             check_ns = worker->conf.sleeps ? 0 : QUIET_NS;
         if (now_ns - checked_ns >= check_ns) {

@@ -70,8 +70,8 @@ static struct latency times(void)
     memset(&reading, 0, sizeof reading);
     for (unsigned i = 0; i < 2; i++)
         prober_read(&bed.probers[i], &bed.flows[0], &reading);
-    assert_true(reading.measured[bed.probers[0].plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP]);
-    return reading.latency[bed.probers[0].plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP];
+    assert_true(reading.measured[bed.probers[0].pingpong ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP]);
+    return reading.latency[bed.probers[0].pingpong ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP];
 }
 
 /* --- answers --- */
@@ -304,7 +304,7 @@ static bool play(int64_t took_ns)
         assert_true(prober_back(&bed.probers[0], turn->flow,
                                 (uint32_t)prober_left(&bed.probers[0], turn->flow) - 1, stamp_ns,
                                 took_ns > 0 ? turn->begun_ns + took_ns : 0));
-    (void)prober_play(&bed.probers[0], false, send_one);
+    (void)prober_pingpong(&bed.probers[0], false, send_one);
     return bed.sent > before;
 }
 

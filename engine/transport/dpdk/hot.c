@@ -388,7 +388,7 @@ frame_receive dpdk_choose_receive(const struct frame_lane *lane)
         [HEADER_IPV6_UDP] = {ROWS(receive_ipv6, 0), ROWS(forward_ipv6, HOT_FORWARD)},
     };
 
-    if (lane->prober.plays)
+    if (lane->prober.pingpong)
         return hot_receive_pingpong;
     return variants[((const struct dpdk_lane *)lane)->shape.kind][hot_receive_way(lane)];
 }

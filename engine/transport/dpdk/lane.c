@@ -334,7 +334,7 @@ static bool woken_by_probes(const struct dpdk_lane *lane)
 {
     const struct frame_lane *frame = &lane->frame;
 
-    return !frame->prober.plays && frame->lane.request.sleeps && frame->prober.answers &&
+    return !frame->prober.pingpong && frame->lane.request.sleeps && frame->prober.answers &&
            lane->port->kernel && lane->port->queue_count == 1 && lane->port->iface.wakes &&
            strcmp(lane->port->driver, "net_af_packet") == 0;
 }
@@ -343,7 +343,7 @@ static int wake_fd(const struct dpdk_lane *lane)
 {
     const struct iface *iface = &lane->port->iface;
 
-    if (!lane->frame.prober.plays)
+    if (!lane->frame.prober.pingpong)
         return woken_by_probes(lane) ? iface->packet_fd : -1;
     if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
         return -1;

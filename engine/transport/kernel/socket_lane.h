@@ -330,7 +330,7 @@ VARIANT(forward_timed, HOT_TIMED | HOT_FORWARD)
 
 static frame_receive choose_receive(const struct frame_lane *lane)
 {
-    if (lane->prober.plays)
+    if (lane->prober.pingpong)
         return hot_receive_pingpong;
     if (lane->forwarder.queue != NULL)
         return lane->timing ? forward_timed : forward;

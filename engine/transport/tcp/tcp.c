@@ -468,7 +468,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     if (base->outs_ended == base->out_count && !base->lane.tx_done) {
         look_ns = now_ns + DRAIN_LOOK_NS;
     } else if (base->lane.request.receive_count > 0 && !base->lane.rx_done && !base->schedules &&
-               !base->prober.plays) {
+               !base->prober.pingpong) {
         if (lane->most_read > LOOK_MANY_BYTES)
             lane->look_ns /= 2;
         else if (lane->most_read < LOOK_FEW_BYTES)
@@ -628,7 +628,7 @@ static int make_rest(struct tcp_lane *lane)
         return -errno;
     lane->base.lane.wait = wait_lane;
     lane->base.lane.wake_fd =
-        lane->base.prober.plays || lane->base.schedules ? lane->epoll : lane->wakes;
+        lane->base.prober.pingpong || lane->base.schedules ? lane->epoll : lane->wakes;
     return 0;
 }
 
