@@ -456,7 +456,7 @@ def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
     }
 
 
-# --- what is odd in a phase ----------------------------------------------------------------------
+# --- contradictions of a phase --------------------------------------------------------------------
 
 
 def contradiction(result: m.PhaseResult) -> list[str]:

@@ -441,7 +441,7 @@ def other_traffic_sentences(phases: Mapping[str, list[tuple[str, int, int]]]) ->
         )
 
 
-# --- of a results directory's plan and tables -----------------------------------------------------
+# --- the summary of a results directory -----------------------------------------------------------
 
 # Errors that computing with nonsensical records raises; OSError is pyarrow's.
 DAMAGE = (
