@@ -393,7 +393,7 @@ struct port_hardware battery_hardware(size_t port)
     return facts.hardware;
 }
 
-/* Every port to the next and back, to every other, and through all of them. */
+/* Flows between neighbouring ports both ways, between all ports, and through all ports. */
 enum flows { PAIRS, ALL, CHAIN };
 
 static struct battery_run run; /* of the case */
@@ -458,7 +458,7 @@ static const struct row {
 
 #define CHECKS 5 /* of a connectivity check */
 
-/* Of what each port is asked for the flow to the lowest rank has 3/4, if there is another. */
+/* Gives each port's flow to the lowest rank 3/4 of the port's load, where there are others. */
 static void set_shares(double fps)
 {
     run.phase.load = (struct load){.rate_fps = fps};
@@ -489,7 +489,7 @@ static void check_load(const struct battery_flow *flow)
                            run.phase.load.rate_bps / bits * (double)run.duration_ns / NS_PER_S, 5);
 }
 
-/* Probes come back beside a load that none of them is counted in. */
+/* Probes come back beside a load, which they are not counted in. */
 static void check_probes(const struct row *row, size_t flow)
 {
     const struct latency *times = battery_times[flow], *trip = &times[LATENCY_ROUND_TRIP];
@@ -574,8 +574,8 @@ static void each_row_keeps_its_laws(void **state)
     }
 }
 
-/* As fast as it goes, both ways at once, the second time over what the first connected; and the
- * ports' own counters say that it went there. */
+/* Without a limit, both ways at once; the second time over the first one's connections. The ports'
+ * own counters hold at least what was sent. */
 static void case_unlimited(void **state)
 {
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -618,7 +618,7 @@ static void begin_pingpong(enum flows flows)
     battery_set(&run.phase, subject->waiting);
 }
 
-/* All of it arrived once. */
+/* Plays a ping-pong, whose messages arrive once and undamaged. */
 static void play_pingpong(uint64_t least)
 {
     battery_play(&run);
@@ -662,7 +662,7 @@ static uint32_t drawn_most(void)
     return subject->back_most > 0 ? subject->back_most : DRAWN_MOST;
 }
 
-/* Each single time is there, of sizes that spread over the range's powers of two. */
+/* Every message has its sample, and sizes spread over the range's powers of two. */
 static void look_at_samples(struct battery_run *played, uint32_t rank, struct lane *lane)
 {
     const struct sample *samples = lane->prober != NULL ? lane->prober->samples : NULL;

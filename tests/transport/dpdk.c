@@ -62,7 +62,7 @@ static const char *reserve_pages(void)
 
 /* --- what is counted ---------------------------------------------------------------------------*/
 
-/* What the kernel says of the switch's port. */
+/* Reads the link state of the switch's port i. */
 static struct link_state switch_port(size_t i)
 {
     struct link_state link = {0};
@@ -347,8 +347,8 @@ static const char *make_cable(struct port_conf *confs)
     return NULL;
 }
 
-/* So many frames of one flow leave eth0 of this namespace; tests/system/test_capture.py sees them.
- */
+/* Sends CAPTURED frames of one flow by eth0 of this namespace, which tests/system/test_capture.py
+ * captures. */
 static void send_for_capture(struct transport_port **ports, const struct port_conf *confs)
 {
     struct battery_run run;

@@ -74,7 +74,8 @@ static void deliver(unsigned to, struct rte_mbuf *frame)
 
 #define HELD 1024u
 
-/* A direction, which may hold frames, each for as long as the others; and what became of some. */
+/* One direction of the wire: the frames that it holds, all for the same time, and counts of what
+ * happened to others. */
 static struct wire {
     struct rte_mbuf *held[HELD];
     int64_t until_ns[HELD];
@@ -244,7 +245,7 @@ static uint64_t count(unsigned rank)
     return rank == 0 ? went->live.frames : came->live.frames;
 }
 
-/* Frames that rank 1 has when time has come to this. */
+/* Plays until a time; returns the frames that rank 1 has received. */
 static uint64_t received_by(int64_t until_ns, int64_t step_ns)
 {
     play(until_ns, step_ns);
@@ -318,7 +319,7 @@ static void begin_bursts(uint64_t count, int64_t stop_ns)
     begin(1, false);
 }
 
-/* Exactly so many were asked for, sent and delivered. */
+/* Plays to the end: exactly `frames` frames were intended, sent and delivered. */
 static void expect_bursts(uint64_t frames)
 {
     play(bed.now_ns + 2 * GAP_NS, BURST_STEP_NS);
@@ -356,7 +357,8 @@ TEST_BETWEEN(a_late_sender_of_bursts_gives_nothing_up, fresh, end)
     expect_bursts(2 * BURST);
 }
 
-/* A run that ends early waits for no burst, and says what it did not send. */
+/* A run that is stopped early does not finish its burst, and counts as intended what it did not
+ * send. */
 TEST_BETWEEN(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_within, fresh, end)
 {
     int64_t stop_ns = START_NS + BURST_NS + GAP_NS + 100 * US;
@@ -376,8 +378,8 @@ TEST_BETWEEN(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_with
 
 /* --- streams -----------------------------------------------------------------------------------*/
 
-/* Its worker comes 40 ms after the start, and finds in the ring what came; it may have visited its
- * port meanwhile as it does between phases. */
+/* The receiver's worker comes 40 ms after the start and finds in the ring what came; it may have
+ * visited its port meanwhile, as it does between phases. */
 TEST_BETWEEN(a_late_worker_counts_what_came, fresh, end)
 {
     for (unsigned visits = 0; visits < 2; visits++) {
@@ -417,7 +419,7 @@ static void expect_times(unsigned rank, enum latency_kind kind, int64_t least_ns
     assert_true(kind != LATENCY_ROUND_TRIP || latency->sent == latency->histogram.count);
 }
 
-/* Each frame is under way for a known time, which is what is measured. */
+/* The wire holds each frame for a known time, and the lanes measure that time. */
 TEST_BETWEEN(a_wire_s_delay_is_measured, fresh, end)
 {
     for (enum header_kind header = HEADER_L2; header <= HEADER_IPV6_UDP; header++) {
@@ -437,7 +439,8 @@ TEST_BETWEEN(a_wire_s_delay_is_measured, fresh, end)
     }
 }
 
-/* Every so many-th frame of a direction; a delayed one is held for longer than it is waited for. */
+/* One of so many frames of a direction is harmed; a delayed one is held for longer than an answer
+ * is waited for. */
 enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
 
 /* A frame is the sender's buffer: what is kept or damaged is a copy of it. */
@@ -609,8 +612,8 @@ static uint64_t mark_windows(void)
     return bed.carried;
 }
 
-/* Of more flows than are accounted at once: what passed before an end is before it, whenever it is
- * accounted, and nothing that came behind it. */
+/* Frames of many flows, which are accounted some at a time: those that passed before an end of the
+ * window count before it, and no later one does. */
 TEST_BETWEEN(an_end_of_the_window_divides_what_passed, fresh, end)
 {
     uint64_t opened, closed;
@@ -740,7 +743,7 @@ static bool has_its_addresses(struct rte_mbuf *frame)
     return true;
 }
 
-/* In turn; or to all, one frame of both flows of its sender. */
+/* Frames go to the addresses in turn; a group frame counts for both flows of its sender. */
 TEST_BETWEEN(frames_go_to_their_addresses, fresh, end)
 {
     const struct flow_side *further = &bed.flows[0][1].side;
@@ -964,7 +967,8 @@ static uint32_t drain(void)
     return frames;
 }
 
-/* All that rank 1 got was asked of it; of that all but `lost` has left, and nothing more does. */
+/* Everything that rank 1 received is intended; all but `lost` frames have left, and no more
+ * leave. */
 static void expect_passed(uint64_t lost)
 {
     struct port_facts facts;
@@ -1066,7 +1070,7 @@ static void begin_forged(void **state, bool connected_only)
         begin(1, false);
 }
 
-/* Frames for so long, which wait for the receiver. */
+/* Sends frames for `for_ns`, which wait for the receiver. */
 static void send_frames(int64_t for_ns, bool (*arrives)(struct rte_mbuf *frame))
 {
     bed.arrives = arrives;
@@ -1141,8 +1145,8 @@ TEST_BETWEEN(a_long_loss_is_a_loss, fresh, end)
     }
 }
 
-/* One frame of each second comes, with a stamp that is off; then the time between arrivals has to
- * do. */
+/* One frame of each second arrives, with a wrong stamp: then the time between arrivals limits how
+ * far numbers may jump. */
 TEST_BETWEEN(clocks_that_differ_do_no_harm, fresh, end)
 {
     bed.confs[0].line_rate_bps = bed.confs[1].line_rate_bps = LINE_BPS;

@@ -229,8 +229,8 @@ static void look_at_end(struct battery_run *played, uint32_t rank, struct lane *
         assert_true(lane->stopped_ns >= played->phase.stop_ns);
 }
 
-/* Counted frames of a stream: they begin when the window opens, and the port ends with the phase.
- */
+/* A stream of a counted number of frames begins when the window opens, and the port ends with the
+ * phase. */
 static void count_in_window(void)
 {
     battery_begin(&run);

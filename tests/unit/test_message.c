@@ -43,7 +43,7 @@ static void begin(const uint32_t *sizes, uint32_t count, uint64_t total)
     message_cursor_start(&bed.end.at, &bed.script);
 }
 
-/* Random sizes instead. */
+/* Makes both ends use random sizes. */
 static void draw_sizes(uint32_t least, uint32_t most)
 {
     bed.script.drawn = bed.end.script.drawn = prng_sizes(7, least, most);
@@ -68,7 +68,7 @@ static uint32_t make(void)
     return length;
 }
 
-/* The same as the only one. */
+/* Makes the present message in place of those before it; returns its length. */
 static uint32_t make_alone(void)
 {
     bed.bytes = 0;
@@ -155,7 +155,7 @@ TEST(every_flipped_byte)
 
 enum damage { FALSE_END, SWAPPED, REPEATED, MISSING, WRONG_SEQUENCE, OTHER_FLOW };
 
-/* Of ten messages of 1,000 bytes. */
+/* Damages a stream of ten messages of 1,000 bytes. */
 static void spoil(enum damage damage)
 {
     uint8_t message[1000], *fifth = bed.data + 4000;

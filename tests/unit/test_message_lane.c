@@ -133,7 +133,7 @@ static const struct message_hooks hooks = {
     .next = next,
 };
 
-/* A phase of messages of 1,000 bytes; its flow is not made yet. */
+/* Prepares a phase of messages of 1,000 bytes, without its lane. */
 static void begin(enum traffic traffic)
 {
     memset(&bed, 0, sizeof bed);

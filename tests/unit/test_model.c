@@ -82,7 +82,7 @@ static void leave(void *context, struct model_frame *frame, int64_t at_ns)
     release(context, frame);
 }
 
-/* So many ports of one rate, with a plain switch's keys; change `conf`, then open_bed(). */
+/* Describes a switch with `ports` ports of one rate; change `conf`, then open_bed(). */
 static void plain(unsigned ports, uint64_t rate_bps)
 {
     bed = (struct bed){.talking = ports, .size = SIZE, .random = 7};
@@ -124,7 +124,7 @@ static void receive(unsigned port, uint64_t from, uint64_t to, uint32_t size, ui
     bed.port[port].sent++;
 }
 
-/* One more frame of a station's load; false: it has none. */
+/* Sends the next frame of a station's load; false: there is none. */
 static bool send_next(unsigned port)
 {
     unsigned last = bed.conf.port_count - 1, to = last;
@@ -143,7 +143,7 @@ static bool send_next(unsigned port)
     return true;
 }
 
-/* Runs for so long, stations sending whenever their wires are free. */
+/* Runs for `for_ns`; stations send whenever their wires are free. */
 static void run(int64_t for_ns)
 {
     int64_t until_ns = bed.now_ns + for_ns;
@@ -160,7 +160,7 @@ static void run(int64_t for_ns)
     }
 }
 
-/* Until nothing is inside; stations are silent. */
+/* Runs until no frame is inside the switch; stations are silent. */
 static void drain(void)
 {
     while (model_truth(bed.model).inside > 0 && model_next(bed.model) != MODEL_NEVER) {
@@ -169,7 +169,7 @@ static void drain(void)
     }
 }
 
-/* Opens it; each station says one word, so that the switch knows where it is. */
+/* Opens the switch; each station sends one frame, so that the switch learns its address. */
 static void open_bed(void)
 {
     assert_int_equal(model_open(&bed.model, &bed.conf, &bed.host, 0), 0);
@@ -191,7 +191,7 @@ static uint64_t sum_dropped(const struct model_counts *counts)
     return dropped;
 }
 
-/* Stations fall silent; every frame came back, and the counts of each flow add up. */
+/* Drains and closes the switch: every frame was released, and the counts of each flow add up. */
 static void close_bed(void)
 {
     struct model_truth truth;
@@ -213,7 +213,7 @@ static void close_bed(void)
     assert_int_equal(bed.made, bed.gone);
 }
 
-/* What all ports receive in a window, after some time; bit/s of layer 1. */
+/* Returns the bit/s of layer 1 that all ports receive in a window behind `settle_ns`. */
 static double rate(int64_t settle_ns, int64_t window_ns)
 {
     uint64_t frames = 0;
@@ -227,7 +227,7 @@ static double rate(int64_t settle_ns, int64_t window_ns)
     return (double)frames * (bed.size + MODEL_LAYER1) * 8e9 / (double)window_ns;
 }
 
-/* Sums over all flows. */
+/* Returns the sums of all flows' counts. */
 static struct model_counts totals(void)
 {
     struct model_truth truth = model_truth(bed.model);
@@ -334,7 +334,7 @@ TEST_ROWS(each_frame_goes_where_it_should, "frame")
 
 /* --- queues --- */
 
-/* Ports below the last send so many frames each to it. */
+/* Opens a switch whose ports below the last send `frames` frames each to the last one. */
 static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing, uint64_t buffer,
                   bool shared, bool pause)
 {
@@ -613,8 +613,8 @@ static void open_fast_input(uint32_t recovery_ms)
     open_bed();
 }
 
-/* Nothing at the output's rate; then 110 % of it, then half: the last loss comes as long behind the
- * change as it was planted, within two frame times. */
+/* Nothing is lost at the output's rate. After a load of 110 % the last loss comes the planted
+ * recovery time behind the change to 50 %, within two frame times. */
 TEST(an_overloaded_output_recovers_after_its_time)
 {
     int64_t changed_ns;
@@ -630,7 +630,7 @@ TEST(an_overloaded_output_recovers_after_its_time)
     close_bed();
 }
 
-/* It takes nothing for its downtime, loses what waits, and has to learn again. */
+/* A reset switch takes no frame during its downtime, loses those that wait, and learns again. */
 TEST(a_reset_costs_its_time_and_what_waits)
 {
     static const int64_t down_ns = 30 * MS;
@@ -659,7 +659,7 @@ TEST(a_reset_costs_its_time_and_what_waits)
 #define ALL (PORTS * FRAMES)
 #define plant(...) plant_fault((struct model_fault_conf){__VA_ARGS__})
 
-/* What the stations themselves see. */
+/* Counts of the frames that stations receive. */
 static struct sight {
     uint8_t seen[PORTS][FRAMES]; /* how often each sequence came to its destination */
     uint32_t highest[PORTS];
@@ -709,7 +709,7 @@ static void plant_fault(struct model_fault_conf fault)
     bed.faults[0].hold_ms = 10;
 }
 
-/* Until all of the load has left. */
+/* Opens the switch and runs until all of the load has left. */
 static void play(void)
 {
     open_bed();

@@ -149,7 +149,7 @@ static unsigned laws_of(const struct unit_row *row)
     return laws;
 }
 
-/* Over all phases; steps and memory: of the rank with most. */
+/* Sums over all phases; steps and memory are the largest of any rank. */
 struct totals {
     uint32_t flows, steps;
     uint64_t bytes, memory, digest;
@@ -275,7 +275,8 @@ static void check_cycle(const struct pattern_plan *plan, uint32_t n, uint32_t ph
     free(met);
 }
 
-/* Returns the phases; 0: no plan, as some patterns want a power of two or a square of ranks. */
+/* Checks the plan for `n` ranks; returns its phases, 0: there is no plan, as some patterns need a
+ * power of two or a square of ranks. */
 static uint32_t check_plan(const struct pattern_request *asked, unsigned laws, uint32_t n,
                            uint64_t bytes, struct totals *totals)
 {
@@ -473,7 +474,7 @@ TEST_ROWS(an_iteration_sends_this, "sent")
     pattern_plan_free(plan);
 }
 
-/* Successors from rank 0 on in a phase. */
+/* Fields: a phase, and the ranks to which its cycle leads from rank 0 on. */
 TEST_ROWS(cycles_go_this_way, "cycle")
 {
     struct pattern_plan *plan = plan_of(request_of(row));
@@ -575,7 +576,7 @@ TEST_ROWS(wrong_elements_are_named, "wrong")
 
 #define ADDED 3u /* elements: a rank has so many random numbers */
 
-/* What a rank adds in a reduce. */
+/* Reads the values that a rank adds in a reduce. */
 static void added_by(const struct pattern_plan *plan, uint32_t rank, float values[ADDED])
 {
     struct schedule schedule = schedule_of(plan, 0, rank);
@@ -586,8 +587,8 @@ static void added_by(const struct pattern_plan *plan, uint32_t rank, float value
     schedule_free(&schedule);
 }
 
-/* Of so many ranks: whether rank 0 finds it when another rank's values are in place of one's, or
- * values in another's place. */
+/* Rank 0 finds values of another rank in place of the right one's, and values in another's
+ * place. */
 TEST(another_rank_s_values_or_place_are_found)
 {
     static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};

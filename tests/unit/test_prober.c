@@ -82,7 +82,7 @@ static bool honest(unsigned queue, uint32_t number)
                        (number + 1) * GAP_NS + RTT_NS);
 }
 
-/* What both queues brought. */
+/* Expects this many answers in both queues together. */
 static void expect(uint64_t answers)
 {
     struct latency sum = times();
@@ -101,7 +101,8 @@ TEST_BETWEEN(an_answer_counts_once_by_any_queue, begin, end)
     expect(PROBES);
 }
 
-/* To no probe that was sent, or with another stamp: that would make any round trip of it. */
+/* Answers to probes that were not sent, or with a changed stamp, which would make a round trip of
+ * any length. */
 TEST_BETWEEN(what_never_left_is_forged, begin, end)
 {
     static const struct {

@@ -80,7 +80,7 @@ TEST(a_count_ends_after_whole_batches)
     }
 }
 
-/* A barrier of any number of ranks tells all of them what any one says. */
+/* A barrier of any number of ranks carries the bits of each rank to all ranks. */
 TEST(each_rank_ends_all)
 {
     assert_int_equal(schedule_barrier_rounds(PATTERN_RANKS_MAX), 16);
@@ -100,7 +100,7 @@ TEST(each_rank_ends_all)
     }
 }
 
-/* Milliseconds from now on. */
+/* Returns a phase whose window opens, closes and stops so many ms from now. */
 static struct phase windowed(int64_t open, int64_t close, int64_t stop)
 {
     struct phase phase = counted(0, 2, 1, false);
@@ -134,7 +134,7 @@ TEST(a_window_measures_what_begins_in_it)
     end();
 }
 
-/* One rank alone says that it is over, another that it is not yet the window: all heed them. */
+/* One rank ends early, and another opens its window late: all ranks do the same. */
 TEST(one_rank_stops_all)
 {
     struct pattern_request request = all_to_all(7, 1000);

@@ -197,7 +197,7 @@ TEST_BETWEEN(a_backlog_is_not_counted_in_the_window, NULL, strike)
     }
 }
 
-/* The others would make a system call each to find that nothing has come for them. */
+/* Only the lane whose descriptor is readable is woken: others would make a system call in vain. */
 TEST_BETWEEN(of_a_wake_its_own_lane_is_told, NULL, strike)
 {
     set_scene(&fake_transport);
@@ -210,7 +210,7 @@ TEST_BETWEEN(of_a_wake_its_own_lane_is_told, NULL, strike)
     }
 }
 
-/* How a phase ends, and when at the earliest. */
+/* The earliest time at which a phase ends. */
 enum after { AT_ONCE, TIMEOUT, LIMIT, MEETING };
 
 static const struct ending {
