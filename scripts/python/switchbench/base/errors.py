@@ -70,7 +70,7 @@ class Mistakes:
 
     @property
     def are_many(self) -> bool:
-        """Whether so many are found that no more are looked for."""
+        """Return true for so many mistakes that the search for more ends."""
         return len(self.found) > MISTAKES_MOST
 
     def refuse(self) -> None:

@@ -167,7 +167,7 @@ class Load:
 
     @property
     def given(self) -> dict[str, float]:
-        """The one field with a value, by its name."""
+        """Return the name and value of the only field that is set, as a mapping."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -238,7 +238,7 @@ class Pattern(TypedDict, total=False):
 
 
 def _named(pattern: Any) -> Pattern:
-    """Return a pattern whose name is text; it may be long, and parameters are the engine's."""
+    """Return a pattern after checking its name only; the engine checks its parameters."""
     if not isinstance(pattern, dict) or not isinstance(pattern.get("name"), str):
         raise ValueError("a pattern has no name")
     return cast(Pattern, pattern)
@@ -349,7 +349,7 @@ class Trial:
 
     @property
     def _unit_bits(self) -> float:
-        """Mean bits of a frame at layer 1, or of a message."""
+        """Return the mean bits of a frame at layer 1, or of a message."""
         overhead = LAYER1_OVERHEAD if transports.of(self.transport).frames else 0
         return 8 * (sum(self.sizes) / len(self.sizes) + overhead)
 

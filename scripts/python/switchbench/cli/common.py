@@ -113,7 +113,7 @@ def load_site(args: argparse.Namespace) -> Site:
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
-    """Return a run that can start on this machine; `plan` and `run` reject the same ones."""
+    """Return a run that can start on this machine; `plan` and `run` reject equal runs."""
     reading = read(request(args))
     run = compile_run(reading)
     if getattr(args, "locate", False):

@@ -203,7 +203,7 @@ class Streams:
             _, sys.stderr = _stream(2, sys.__stderr__)
 
     def lost(self) -> str | None:
-        """Return the reason for lost output; None without loss, or where the reader has gone."""
+        """Return the reason for lost output; None without loss, or if the reader has gone."""
         with suppress(OSError):
             sys.stdout.flush()
         error = self._output.error if self._output else None

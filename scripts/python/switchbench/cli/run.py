@@ -190,7 +190,7 @@ class _Measurement:
         self.before_s = 0.0  # duration of the run until it was interrupted
 
     def measure(self) -> int:
-        """Measure, and write the results; return the exit status."""
+        """Measure the run, and write its results; return the exit status."""
         try:
             self._find_hosts()
             self.dealt = documents.deal(self.run)

@@ -181,7 +181,7 @@ class Differing(NamedTuple):
 
     @property
     def document(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the difference as an entry of a JSON document."""
         return {"of": self.of or None, "setting": self.setting, "values": list(self.values)}
 
 
@@ -268,7 +268,7 @@ class Case:
 
     @property
     def document(self) -> dict[str, object]:
-        """For JSON; a trial for each repeat."""
+        """Return the case as an entry of a JSON document, with a trial for each repeat."""
         trials = [plan["trial"] for plan in self.plans]
         return {"title": self.title, "settings": self.settings, "trials": trials}
 

@@ -343,7 +343,7 @@ class Tester:
         tables: Sequence[Floats],
         most: int | None = None,
     ) -> Family:
-        """Return a family; `tables` has per side one row per sample and one column per thing."""
+        """Return a family; `tables` has for each side a row per sample and a column per item."""
         # Where one run measured each repeat of both cases before the next repeat of either, the
         # deviation of that run is the same in both.
         turns: dict[int, list[int]] = {}
@@ -396,7 +396,7 @@ def phase_name(runs: Runs) -> str:
 
 
 def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
-    """Return samples in rows, things in columns; NaN for tester-limited entries."""
+    """Return a measure with a row per sample and a column per item; NaN if tester-limited."""
     tables = []
     for run in range(max(map(len, columns))):
         table = np.full((max(len(runs[run]) for runs in columns), len(columns)), np.nan)

@@ -237,7 +237,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 
 
 def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
-    """Return the user's tests, without those that set a setting twice."""
+    """Return the user's tests; a test that sets a setting twice adds a mistake and is omitted."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         names = subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
@@ -571,7 +571,7 @@ class PointPlace:
     point: ResolvedSettings
 
     def path(self, keys: str) -> KeyPath:
-        """Return the path of a given setting: in its test, else at the top, else the test itself.
+        """Return the position of a setting: in its test, else at the top, else the test's position.
 
         `keys` is one key, or several separated by spaces; all forms of each setting are looked up.
         """

@@ -104,7 +104,7 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int
 
 
 def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Return the smallest set of hosts whose fault explains all missing answers."""
+    """Return the smallest set of hosts that, if faulty, explains all missing answers."""
     pairs = {
         (asker, hosts[place])
         for asker, places in answered.items()
@@ -280,7 +280,7 @@ _ASK = (
 
 
 def _asked(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
-    """Return what each host says of its files, at most so many lines of each, and of the rest."""
+    """Return each host's files, at most `lines` lines of each, daemons and CPU governors."""
     ask = ["sh", "-c", _ASK.format(lines=lines), "sh"]
     questions = {
         host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")

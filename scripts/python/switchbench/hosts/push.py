@@ -338,7 +338,7 @@ class PushOrder:
 
 
 def order(site: Site, privilege: str | None, folder: Path | None) -> PushOrder:
-    """Return the push order for a site; ConfigurationError where its ports cannot work with it."""
+    """Return the push order for a site; ConfigurationError if a port needs more privilege."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
             f"push: hosts are reached by ssh, and this site says launch: {site.launch}; "

@@ -239,7 +239,7 @@ def release(lab: str, topology: Topology) -> None:
 
 
 def check(lab: str, topology: Topology) -> None:
-    """`LabFailedError` when one has ended."""
+    """Raise LabFailedError if one of a lab's modelled switches has ended."""
     _say(lab, topology, "")
 
 
@@ -277,7 +277,7 @@ def _say(lab: str, topology: Topology, word: str) -> None:
 
 
 def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
-    """Return a report's records.
+    """Return the records of a switch's report, once the report is complete.
 
     Each line is read once, because a large report takes time to write.
     """

@@ -147,7 +147,7 @@ def listing(
 
 
 def _plans(run: Run) -> list[list[Trial]]:
-    """Return the trials of each different plan, in the order of their first ones."""
+    """Return the trials grouped by plan, in the order of each plan's first trial."""
     found: dict[str, list[Trial]] = {}
     for trial in run.trials:
         # Sizes do not change flows.

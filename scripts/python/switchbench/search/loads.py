@@ -131,7 +131,7 @@ class SearchOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found; bounds in the unit of its range, None where there is none.
+    """Result of a search; bounds in the unit of its range, None for a bound that does not exist.
 
     Of a search of loads one for each goal (RFC 9971, Goal Result). Of a count the lower bound is
     that of its last search, in progress too.
@@ -145,12 +145,12 @@ class SearchResult:
 
     @property
     def is_regular(self) -> bool:
-        """Whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
+        """Return true if both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
         return self.outcome.end is End.REACHED
 
     @property
     def relative_width(self) -> float | None:
-        """(upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width)."""
+        """Return (upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width); None without both."""
         if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
             return None
         return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
@@ -650,7 +650,7 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """Return the load that a trial here forwarded, apart from permitted loss."""
+        """Return the load that a trial of this search forwarded, apart from permitted loss."""
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
@@ -684,7 +684,7 @@ class OneSearch:
     _end: SearchOutcome | None = None
 
     def result(self, stopped: SearchOutcome | None) -> tuple[SearchResult, ...]:
-        """Return what is known by the trials so far."""
+        """Return the result of the trials so far."""
         outcome = self._end or stopped or End.IN_PROGRESS.at()
         return (SearchResult(outcome, self._lower, self._upper, longest=self._longest),)
 

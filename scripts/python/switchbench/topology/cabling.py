@@ -232,7 +232,7 @@ _Access = dict[str, dict[str, list[Cable]]]
 
 
 def _sorted(cabling: Cabling, switches: set[str]) -> tuple[_Access, _ByPair, _ByPair]:
-    """Return a cabling's cables: host to switch by both, between switches, and between hosts."""
+    """Return a cabling's cables: by host and switch, by pair of switches, and by pair of hosts."""
     access: _Access = {host: {} for host in cabling.hosts}
     trunks: _ByPair = defaultdict(list)
     links: _ByPair = defaultdict(list)

@@ -43,7 +43,7 @@ def _names(texts: str | list[str], key: str) -> tuple[str, ...]:
 
 
 def default_port(device: Device, place: int) -> str:
-    """Return the device port for the host port number `place`, from 0, where the site names none.
+    """Return the default device port of host port number `place`, from 0.
 
     For a chain the first host port is at its beginning, the second at its end.
     """

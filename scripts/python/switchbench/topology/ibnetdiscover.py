@@ -162,7 +162,7 @@ def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
 
 
 def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
-    """Return, by GUID, the name of each included switch and of each included adapter's host."""
+    """Return the names of included switches and of included adapters' hosts, by GUID."""
     switches = distinct(
         (guid, _switch(guid, device.description))
         for guid, device in devices.items()

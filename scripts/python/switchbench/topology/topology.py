@@ -416,7 +416,7 @@ class _Parts:
         return place
 
     def join(self, a: str, b: str) -> bool:
-        """Join two places; return true where they were in separate parts."""
+        """Join the parts of two places; return true if the parts were separate."""
         apart = self.root(a) != self.root(b)
         self._part[self.root(a)] = self.root(b)
         return apart
@@ -434,7 +434,7 @@ def loop_mistakes(topology: Topology) -> list[str]:
 
 
 def apart_mistakes(topology: Topology) -> list[str]:
-    """Return the errors for nodes that cannot reach each other over trunks and forwarding nodes."""
+    """Return the errors for nodes without a path over trunks and forwarding nodes."""
     parts = _Parts()
     # Prefix for nodes, because a node may have the name of a module.
     joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
@@ -479,7 +479,7 @@ def burst_mistakes(file: File, topology: Topology) -> list[str]:
 
 
 def queue_mistakes(topology: Topology) -> list[str]:
-    """Return an error for the first queue that cannot hold one frame; [] where all can."""
+    """Return an error for the first queue that cannot hold one frame; [] without errors."""
     frame = topology.frame_layer1_bytes
     return [
         f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "

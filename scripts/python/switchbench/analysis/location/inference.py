@@ -260,7 +260,7 @@ def _suffering_alone(channel: Channel) -> Ints:
 
 
 def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Model:
-    """Return the channel under the behaviour of healthy elements: lines have a limited capacity.
+    """Return the model of a healthy network: overloaded lines lose only the excess.
 
     suffering: rows whose pairs may be at fault themselves.
     """

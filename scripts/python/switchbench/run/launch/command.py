@@ -43,7 +43,7 @@ class CommandLauncher(FarLauncher):
         return piped([*start, "sh", "-c", f":;exec {shlex.join(words)}"])
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what the host lacks, or why the command started nothing; None for success."""
+        """Return the missing part, or why the command did not start; None for success."""
         if answer.status is None or answer.output:
             return lack(host, answer, self.engine)
         # The first line is the cause: mpirun and others add lines and advice.

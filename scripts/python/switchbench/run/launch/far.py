@@ -356,7 +356,7 @@ class FarLauncher(Launcher):
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what is missing by the answer to a node's start; None for success."""
+        """Return the missing part that the answer to a node's start names; None for success."""
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Start a node, which reports its version first."""
@@ -389,7 +389,7 @@ class FarLauncher(Launcher):
         ]
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
-        """Wait for a line with a version; return what the host lacks."""
+        """Wait for a line with a version; return the part that the host lacks, or None."""
 
         def lines(text: bytes) -> list[str]:
             return text.decode(errors="replace").splitlines()
@@ -405,7 +405,7 @@ class FarLauncher(Launcher):
         return self.lack(host, Answer(popen.poll(), lines(text), last_words(popen)))
 
     def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Return the waiting node of a process; its engine is the site's."""
+        """Return the node process that `gather` started for a process of the site."""
         return self._ready.pop(process.name)
 
     def close(self) -> None:

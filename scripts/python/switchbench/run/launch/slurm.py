@@ -168,5 +168,5 @@ def _give_back(job: str) -> None:
 
 
 def _bare(line: str) -> str:
-    """Return a message without the name of the program that printed it."""
+    """Return a message without the leading name of its program."""
     return re.sub(r"^(\w[\w-]*: )?(error: )?", "", line.strip())

@@ -146,7 +146,7 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
 
 
 def lack(host: str, answer: Answer, engine: str) -> str | None:
-    """Return what a host lacks by the answer to a version request.
+    """Return the part that a host lacks, from the answer to a version request.
 
     None where nothing is missing.
     """
@@ -258,7 +258,7 @@ class SshLauncher(FarLauncher):
         return self.run(process, self._way.port_binding(process.name, words))
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what ssh, the host or its engine lacks; None for success."""
+        """Return the failure of ssh, the host or its engine in words; None for success."""
         return lack(host, answer, self.engine)
 
 

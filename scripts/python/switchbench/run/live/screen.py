@@ -154,7 +154,7 @@ class Seconds:
         self._state, self._console = state, console
 
     def stage(self) -> None:
-        """Print how the watch ends, when it begins."""
+        """Print at the begin of a watch that Ctrl-C ends it."""
         if self._state.stage == "measuring":
             self._console.print("Ctrl-C ends the watch with a summary", highlight=False)
 
@@ -287,7 +287,7 @@ class Screen:
         ]
 
     def _table(self, room: int, width: int, ascii_only: bool) -> list[Text]:
-        """Return the rows of ports that fit, a row of sums of the others, and a strip of all."""
+        """Return the rows of ports that fit, a row of sums of the rest, and a strip of all."""
         every = list(self._state.ports.values())
         ports = every if self.by_rank else worst_first(every)
         rows, strip = len(ports), list[Text]()
@@ -326,7 +326,7 @@ class Screen:
         return table + ([row(_sums(rest), "dim")] if rest else []) + strip
 
     def _found(self, most: int) -> list[Text]:
-        """Return findings, those that explain others first, and then events, the newest first."""
+        """Return findings, explaining ones first, and then events, the newest first."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
         if most < 3 or not (sentences or events):
@@ -430,7 +430,7 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """Show another run from now on, with its controller's summary."""
+        """Show another run with its controller's summary instead of the present run."""
         self.state = RunState(run, summary)
         return self
 

@@ -118,7 +118,7 @@ class CountSearch(OneSearch):
 
 @dataclass
 class RateSearch(OneSearch):
-    """A method for `Search`: the highest rate of so many events that a device keeps up with.
+    """Method for `Search`: the highest rate of a number of events that a device keeps up with.
 
     Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
     middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
@@ -379,7 +379,7 @@ def _extra_percent(point: SuitePoint) -> float:
 
 
 def _extra_held(point: SuitePoint, frames: float) -> float:
-    """Return the extra frames still buffered beside those of the port at line rate."""
+    """Return the extra frames still buffered, without the frames of the port at line rate."""
     return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
 
