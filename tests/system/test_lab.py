@@ -144,9 +144,8 @@ def test_a_second_run_is_refused_and_the_holder_named() -> None:
             lambda: down(name),
             lambda: session(load("one-switch"), name).__enter__(),
         ):
-            with pytest.raises(LabBusyError, match=f"in use by process {holder.pid} ") as caught:
+            with pytest.raises(LabBusyError, match=f"in use by process {holder.pid} "):
                 attempt()
-            assert caught.value.pid == holder.pid
         assert state.holder(name) == holder.pid
         holder.communicate()
     assert holder.returncode == 0
