@@ -3,10 +3,10 @@
  * Starts the engine of a folder that brings its own loader and libraries, by the script `start`
  * beside this program (scripts/python/switchbench/hosts/push.py, which also lists the files).
  *
- * File capabilities, if any, stand on this program: on the loader they would be everybody's, on a
- * script the kernel ignores them, and on the engine the host's loader would run it. So this program
- * hands them on as ambient capabilities (capabilities(7)). `push` gives them only where the folder
- * and all above it are root's.
+ * File capabilities, if any, are set on this program: on the loader every program could use them,
+ * on a script the kernel ignores them, and on the engine the host's loader would run it. This
+ * program passes them on as ambient capabilities (capabilities(7)). `push` gives them only where
+ * the folder and all above it are root's.
  */
 #include "environment.h"
 
@@ -30,7 +30,7 @@ static int fail(const char *what)
     return FAILED;
 }
 
-/* The script beside this program, whatever this was called by. */
+/* Write the path of the script beside this program. */
 static int find_script(char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - sizeof SCRIPT);

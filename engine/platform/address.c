@@ -25,7 +25,7 @@ int address_parse(const char *text, struct sockaddr_storage *address, struct err
     memset(address, 0, sizeof *address);
     if (length < sizeof host)
         memcpy(host, text + v6, length - 2 * (size_t)v6);
-    /* Digits only: strtoul takes signs and blanks, too. */
+    /* Digits only: strtoul() accepts signs and blanks, too. */
     if (count == 0 || count > 5 || strspn(digits, "0123456789") != count || port > UINT16_MAX ||
         inet_pton(v6 ? AF_INET6 : AF_INET, host,
                   v6 ? (void *)&((struct sockaddr_in6 *)address)->sin6_addr : &v4->sin_addr) != 1)

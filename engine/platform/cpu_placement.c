@@ -16,7 +16,7 @@ static_assert(CORES_WORKERS_MAX <= UINT8_MAX + 1, "a worker's number fits in a l
 static_assert(CORES_MAX <= CPU_SETSIZE, "a core's number fits in a set");
 
 #define PRECEDENCE_NICE (-20)
-#define QUEUES_OF_ITSELF 4u /* a port that did not say gets no more */
+#define QUEUES_OF_ITSELF 4u /* maximum queues of a port that names no number */
 
 /* --- the choice --- */
 
@@ -43,7 +43,7 @@ static int check_named(const struct cores_ask *ask, struct err *err)
     return 0;
 }
 
-/* Whether workers poll, by the rules in the header. */
+/* Decide whether workers poll, by the rules in the header. */
 static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
 {
     bool spare = ask->usable_count > (ask->named_count > 0 ? ask->named_count : 1);
@@ -61,8 +61,8 @@ static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
     return 0;
 }
 
-/* Gives each lane a core that no worker has, as named, else from the last, and one on its NUMA node
- * if one is left there; where all are taken lanes share workers. */
+/* Assign a free core to each lane: a named one, else the last one, if possible on its NUMA node.
+ * Lanes share workers when no core is free. */
 static void deal(struct cores_choice *choice, const struct cores_ask *ask)
 {
     size_t count = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
@@ -99,7 +99,7 @@ int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struc
     if (ask->lane_count > CORES_LANES_MAX)
         return err_set(err, -EINVAL, "%zu queues are more than a node has: %d", ask->lane_count,
                        CORES_LANES_MAX);
-    if (ask->usable_count == 0) /* more cores than a mask holds: none can be told from another */
+    if (ask->usable_count == 0) /* more cores than a mask holds: cores can't be chosen */
         return ask->named_count > 0
                    ? err_set(err, -EINVAL, "cores: can't be named on this machine: it has too many")
                    : 0;
@@ -137,7 +137,7 @@ static int numa_of_core(int core)
     return numa;
 }
 
-/* The mask of the cpuset in which this process lives: what is left of a mask of all. */
+/* Read the cores of this process's cpuset: those that remain of a mask of all cores. */
 static int widest(cpu_set_t *cores)
 {
     cpu_set_t before, every;
@@ -178,7 +178,7 @@ void cores_yield(const struct cores_choice *choice)
 
         if (thread == 0 || sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
             continue;
-        /* To those of its cores that are not the workers', or, if it has no other, to any such. */
+        /* The thread moves to those of its cores that no worker has, or to any other such core. */
         CPU_AND(&allowed, &allowed, &others);
         (void)sched_setaffinity(thread, sizeof allowed,
                                 CPU_COUNT(&allowed) > 0 ? &allowed : &others);
@@ -189,7 +189,7 @@ void cores_yield(const struct cores_choice *choice)
 
 bool reserve_cores(enum cores_precedence precedence)
 {
-    /* How the thread goes when it claims nothing: as whoever started the process said. */
+    /* Priority of the thread without a claim, as the process was started. */
     static _Thread_local struct {
         bool known;
         int policy;

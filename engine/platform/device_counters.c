@@ -12,9 +12,9 @@ static const char *const names[DEVICE_COUNTERS] = {
     "pause_sent",    "rx_discards",     "tx_discards",
 };
 
-/* The names of drivers, as patterns: mlx5 (..._phy), ice (....nic), i40e (port....), ixgbe, bnxt,
- * ena, virtio and veth (rx_queue_N_...). Of what a driver counts in total and by priority or queue,
- * or in code words and bits, one is here. */
+/* Patterns of drivers' names: mlx5 (..._phy), ice (....nic), i40e (port....), ixgbe, bnxt, ena,
+ * virtio and veth (rx_queue_N_...). Where a driver counts in total and per priority or queue, or in
+ * code words and bits, one of these is listed. */
 static const struct {
     enum device_counter counter;
     const char *pattern;
@@ -109,7 +109,7 @@ void device_counters_read(const struct device_statistics *statistics, int fd, co
     if (stats == NULL)
         return;
     *stats = (struct ethtool_stats){.cmd = ETHTOOL_GSTATS, .n_stats = statistics->count};
-    /* The driver writes as many as it has now. */
+    /* The driver writes its present number of statistics. */
     if (ethtool_driver(fd, iface).n_stats == statistics->count &&
         ethtool_ask(fd, iface, stats) == 0)
         for (uint32_t i = 0; i < statistics->used; i++) {

@@ -31,6 +31,6 @@ void log_print(enum log_level level, const char *format, ...)
     if (n > (int)sizeof line - 2)
         n = (int)sizeof line - 2;
     line[n++] = '\n';
-    /* One write, so that lines of several threads do not mix; a full pipe costs the line. */
+    /* A line is one write, so that lines of several threads do not mix; a full pipe drops it. */
     (void)!write(STDERR_FILENO, line, (size_t)n);
 }

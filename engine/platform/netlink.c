@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define ANSWER_BYTES 32768 /* what the kernel sends at once is at most that long */
+#define ANSWER_BYTES 32768 /* maximum bytes of one message of the kernel */
 
 int netlink_open(void)
 {
@@ -31,8 +31,8 @@ void *netlink_begin(struct netlink_request *request, uint16_t type, uint16_t fla
     return mnl_nlmsg_put_extra_header(header, fixed_bytes);
 }
 
-/* What a message says of the request: both an end and an error begin with an errno. An answer has
- * its fixed part, and only whole attributes behind it. */
+/* Check a message. Ends and errors begin with an errno, which is returned; an answer must have its
+ * fixed part, followed by complete attributes. */
 static int check(const struct nlmsghdr *message, size_t fixed_bytes)
 {
     const struct nlattr *attribute = mnl_nlmsg_get_payload_offset(message, fixed_bytes);
@@ -67,7 +67,7 @@ int netlink_ask(int fd, struct netlink_request *request,
     request->header.nlmsg_seq = ++sequence;
     if (send(fd, request->bytes, request->header.nlmsg_len, 0) < 0)
         return -errno;
-    while (!ended) { /* to the end also after an error: the socket is used again */
+    while (!ended) { /* after an error, too, all is read: the socket is used again */
         const struct nlmsghdr *message = (const void *)buffer;
         ssize_t got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT | MSG_TRUNC);
         int left = (int)got;

@@ -10,9 +10,9 @@ uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
     return prng_bits(prng_bits(seed, src), dst);
 }
 
-/* 2^x for 0 <= x, without the C library's exp, whose last bit differs between versions: both ends
- * must draw the same size. x = whole + 20 binary digits, 2^(2^-k) for each; a square root is exact
- * to its last bit (IEEE 754, 5.4.1). */
+/* Return 2^x for 0 <= x, without the C library's exp(), whose last bit differs between versions:
+ * both ends must draw the same size. x = whole + 20 binary digits, 2^(2^-k) for each; a square root
+ * is exact to its last bit (IEEE 754, 5.4.1). */
 static double power_of_two(double x)
 {
     uint32_t whole = (uint32_t)x;
@@ -29,7 +29,7 @@ static double power_of_two(double x)
     return power;
 }
 
-/* The greatest x (in steps of 2^-20) with 2^x <= value, for value from 1 to 2^32. */
+/* Return the greatest x, in steps of 2^-20, with 2^x <= value, for values from 1 to 2^32. */
 static double logarithm(uint64_t value)
 {
     double low = 0, high = 33;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes the path of a function with a format and arguments into `whole`. */
+/* Write the path of a function with a format and arguments into `whole`. */
 #define FORMAT(whole, format)                                                                      \
     do {                                                                                           \
         va_list args;                                                                              \

@@ -15,9 +15,9 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#define QUEUE_OFFER_MAX 64           /* progress waits behind at most so many records */
-#define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
-#define STALLED_NS (10 * NS_PER_S)   /* it is, when it takes nothing for so long */
+#define QUEUE_OFFER_MAX 64           /* maximum of waiting records for which progress is queued */
+#define QUEUE_BYTES_MAX (256u << 20) /* maximum memory for records that nobody reads */
+#define STALLED_NS (10 * NS_PER_S)   /* time without reading after which records are lost */
 #define CLOSE_WAIT_NS NS_PER_S
 #define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
@@ -38,13 +38,13 @@ struct records {
     atomic_size_t queue_count;
     size_t queue_bytes;
     bool held;
-    atomic_llong closing_ns; /* give up writing then; 0: not closing */
+    atomic_llong closing_ns; /* time limit of the last writes; 0: not closing */
     atomic_ullong dropped;
     atomic_bool broken;
 };
 
-/* 0, or why not all could be written. A pipe that poll calls writable takes PIPE_BUF bytes at
- * least without blocking. */
+/* Write a text. Return 0 or a negative errno. A pipe that poll() reports as writable accepts at
+ * least PIPE_BUF bytes without blocking. */
 static int write_all(struct records *records, const char *text, size_t size)
 {
     while (size > 0) {
@@ -190,7 +190,7 @@ void record_send(struct records *records, json_t *record, bool droppable)
     }
     json_decref(record);
     pthread_mutex_lock(&records->lock);
-    /* Waits while the queue is full and its reader goes on reading; what is held is let go. */
+    /* Wait while the queue is full and its reader still reads; held records are released. */
     while (!droppable && rc == 0 && records->queue_bytes > QUEUE_BYTES_MAX &&
            !records_broken(records)) {
         int64_t until_ns = clock_now() + STALLED_NS;
