@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ten results directories that were really run, kept so that numbers stay what they were.
+"""Ten results directories of real runs, kept so that their numbers stay the same.
 
 Each folder of data/golden holds a run's configuration, its plan, its records and its summary.
 Where a mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the

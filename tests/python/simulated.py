@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results directories of runs that never were: any number of ranks, tables as a run writes them.
+"""Results directories of simulated runs: any number of ranks, tables as a run writes them.
 
 The network is a formula: modules of ports, and between each module and the others a trunk of
 half its ports' rate. So a shift is at line rate where few flows leave a module, and at half of

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ten runs that are kept: all readers say the numbers that they said then, people see what they saw
-then, and `switchbench.load` gives all that is there. A change of any word or number shows up
-here.
+"""Ten kept results directories: every reader gives the same numbers as when they were kept, the
+printed tables and reports are the same, and `switchbench.load` gives all data. A change of any word
+or number fails here.
 
 Transcripts are written by: PYTHONPATH=tests/system python tests/python/test_golden.py"""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whoever reads results says the same numbers: summary, tables and figures, exports, the live
-screen and predict; whatever is lacking, and in phases that were stopped."""
+"""All readers of results give the same numbers: summary, tables and figures, exports, the live
+screen and predict; with any records missing, and in stopped phases, too."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`push`: the folder that it copies, that it runs by itself, and what is said and done on a host;
-with an ssh that stays here. For real: tests/system."""
+"""`push`: the folder that it copies, the programs in it, and the work on a host, with an ssh that
+stays on this machine. With real hosts: tests/system."""
 
 from __future__ import annotations
 

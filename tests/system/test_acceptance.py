@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From the clauses of conf/acceptance.yaml to a verdict: a good switch passes, one whose fabric
-is too small fails; and what was signed is told from what was changed afterwards."""
+is too small fails; and signed results are distinguished from changed ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Labs with a modelled switch: what the benchmark finds is what the switch wrote that it did."""
+"""Labs with a modelled switch: the benchmark finds what the switch has recorded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark against a switch whose truth is known: what a user relies on, end to end.
+"""The benchmark against a switch with known counters: what a user relies on, end to end.
 
-Each lab is shaped by the kernel and counted by it; the benchmark must find what was built, flow by
+Each lab is shaped by the kernel and counted by it; the benchmark must find this shape, flow by
 flow, and agree with the kernel's port counters to the frame. Rates are compared with what was
 offered where a shared machine may keep a sender from its schedule, and with the line where the
 network decides.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes by steps on a lab: a collective whose results are verified, and an
-ordinary pattern's phases without barriers."""
+"""Trials by steps on a lab: a collective with verified results, and the phases of an ordinary
+pattern without barriers."""
 
 from __future__ import annotations
 

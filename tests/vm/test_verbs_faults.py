@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong with `verbs`: one sentence with the device and the remedy, the other ranks told,
-and what was measured before is kept. Two nodes are run by hand on guests that stay up."""
+"""Faults of `verbs`: one sentence names the device and the remedy, the other ranks print it, too,
+and earlier results are kept. Two nodes are run by hand on guests that stay up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of `verbs` between two guests share: a job, its two nodes, what they said."""
+"""What the tests of `verbs` between two guests share: a job, its two nodes, and their records."""
 
 from __future__ import annotations
 
