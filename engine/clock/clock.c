@@ -15,7 +15,8 @@ void clock_sleep_until(int64_t time_ns)
 {
     struct timespec t = {.tv_sec = time_ns / NS_PER_S, .tv_nsec = time_ns % NS_PER_S};
 
-    if (time_ns <= clock_now()) /* the kernel would set a timer all the same: 15 us in a guest */
+    /* For a past time the kernel would still set a timer: 15 us in a guest. */
+    if (time_ns <= clock_now())
         return;
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;

@@ -28,7 +28,7 @@ void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_sh
 
 /* --- the filter --- */
 
-/* By how much two clocks may drift apart in this time. */
+/* Maximum drift of two clocks in a time span. */
 static int64_t drift_ns(int64_t age_ns)
 {
     return age_ns != 0 ? llabs(age_ns) / (1000000 / RUN_CLOCK_DRIFT_PPM) + 1 : 0;
@@ -39,7 +39,7 @@ static bool is_time(int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns < INT64_MAX / 8;
 }
 
-/* The offset at the arrival; unknown: the stamps contradict each other. */
+/* Offset of the parent at the arrival; unknown if the stamps contradict each other. */
 static struct offset_estimate offset_of(const struct offset_stamps *stamps)
 {
     int64_t most_ns, least_ns;
@@ -68,14 +68,14 @@ static struct offset_estimate measured_at(const struct run_clock *clock, int64_t
 
         if (best.bound_ns >= 0 && sample->at_ns < at_ns &&
             drift_ns(at_ns - sample->at_ns) >= best.bound_ns)
-            break; /* those before it are older still */
+            break; /* earlier samples are older still */
         if (best.bound_ns < 0 || bound_ns < best.bound_ns)
             best = (struct offset_estimate){sample->seen.offset_ns, bound_ns};
     }
     return best;
 }
 
-/* Keeps what was measured if it is the best of its slot. */
+/* Keeps a measured offset if it is the best of its slot. */
 static void keep(struct run_clock *clock, int64_t at_ns, struct offset_estimate seen)
 {
     const struct offset_sample sample = {at_ns, seen};
@@ -111,7 +111,7 @@ void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps
 
     if (clock->mode == CLOCK_SHARED || clock->is_root || seen.bound_ns < 0 ||
         stamps->transmit_ns <= clock->parent_said_ns || !is_plausible(&parent_to_root))
-        return; /* nothing to go by, or overtaken on the way */
+        return; /* no estimate of the parent's, or overtaken by a newer datagram */
     clock->parent_said_ns = stamps->transmit_ns;
     seen.offset_ns += parent_to_root.offset_ns;
     seen.bound_ns += parent_to_root.bound_ns;
@@ -127,7 +127,7 @@ struct offset_estimate run_clock_estimate(const struct run_clock *clock, int64_t
 
     if (clock->mode != CLOCK_PTP)
         return clock->is_root ? (struct offset_estimate){0, 0} : seen;
-    /* CLOCK_REALTIME, unless datagrams prove that it is not what it says. */
+    /* The kernel's bound on CLOCK_REALTIME, unless datagrams prove a larger error. */
     if (said.bound_ns >= 0 && seen.bound_ns >= 0 && apart_ns > said.bound_ns + seen.bound_ns)
         said.bound_ns = apart_ns + seen.bound_ns;
     return said;

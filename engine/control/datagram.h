@@ -86,7 +86,7 @@ struct datagram {
 void datagram_key(uint8_t key[DATAGRAM_KEY_BYTES], const uint8_t run_key[DATAGRAM_KEY_BYTES],
                   const char *run_id, uint32_t count);
 /**
- * @brief Write a seal behind the bytes that it covers.
+ * @brief Write the seal of some bytes directly behind the bytes.
  *
  * @param bytes Bytes, with room for DATAGRAM_SEAL_BYTES more.
  * @param size Bytes to be sealed.

@@ -20,49 +20,49 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READS_MAX 1024 /* a flood of datagrams must not keep the caller's thread for ever */
+#define READS_MAX 1024 /* a flood of datagrams must not occupy the caller's thread for ever */
 #define SOCKET_BUFFER_BYTES (1 << 20)
-/* At the end a node answers its partners until all was quiet for longer than their back-off. */
+/* At the end a node answers its partners until no datagram came for longer than their back-off. */
 #define LINGER_QUIET_NS (5 * BACKOFF_MOST_NS / 2)
 #define LINGER_MOST_NS NS_PER_S
-/* Clock questions to the parent, where its clock is another: some quickly at first; then for each
- * slot of run_clock.h. The answer is asked another at once: a core that has just slept takes a
- * while to wake, the parent's longer than ours, and the second question finds both awake. Four
- * datagrams of 96 bytes in all. */
+/* Clock questions to the parent, if it has another clock: some quickly at first, then one for
+ * each slot of run_clock.h. Each answer triggers a second question: a core that has just slept
+ * takes a while to wake, and the second question finds both cores awake. Four datagrams of 96
+ * bytes in all. */
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
-#define OWN DATAGRAM_NONE /* a publisher: this node, perhaps before it has joined */
+#define OWN DATAGRAM_NONE /* publisher: this node, perhaps before it has joined */
 
-/* A blob that this node has published, fetched or asks for. */
+/* Blob that this node has published, fetched or requested. */
 struct blob_entry {
-    uint32_t node; /* who publishes it */
-    uint64_t id;   /* the publisher's own name for it */
+    uint32_t node; /* publisher of the blob */
+    uint64_t id;   /* name of the blob, chosen by the publisher */
     bool is_here;
-    int64_t asked_ns;       /* when it was first asked for */
-    struct backoff backoff; /* until it is asked for again */
+    int64_t asked_ns;       /* time of the first request */
+    struct backoff backoff; /* until the next request */
     struct blob blob;
 };
 
 struct control {
     int fd;
     struct control_conf conf;
-    struct sockaddr_in6
-        *addresses; /* of each node, or IPv4's in the room of it; NULL: not joined */
+    struct sockaddr_in6 *addresses; /* address of each node, with room for IPv6; NULL: not joined */
     struct membership membership;
-    void *blobs[2]; /* tsearch(3): entries by node and id, of the trial and of the phase */
+    /* Trees of tsearch(3): entries by node and id, for the trial and for the phase. */
+    void *blobs[2];
     struct run_clock clock;
-    struct control_clocks clocks; /* mode CLOCK_AUTO: not known yet */
+    struct control_clocks clocks; /* with mode CLOCK_AUTO: unknown so far */
     uint32_t pings;
-    int64_t ping_ns; /* when the next is due */
-    bool asks_again; /* once the answer is there */
+    int64_t ping_ns; /* due time of the next ping */
+    bool asks_again; /* whether a second question follows the answer */
     uint64_t dropped;
-    int send_errno; /* the last error that was logged */
+    int send_errno; /* last error that was logged */
 };
 
-/* --- out --- */
+/* --- sending --- */
 
-/* Stamps, seals and sends. The first two stamps are the echo of RFC 5905: what the recipient said
- * last, and when that came. */
+/* Stamps, seals and sends a datagram. The first two stamps are the echo of RFC 5905: the
+ * recipient's last transmit time, and its arrival time here. */
 static void stamp_and_send(void *context, struct datagram *datagram)
 {
     struct control *control = context;
@@ -77,7 +77,8 @@ static void stamp_and_send(void *context, struct datagram *datagram)
         datagram->receive_ns = neighbour != NULL ? neighbour->receive_ns : DATAGRAM_NO_TIME;
     }
     if (membership_parent(datagram->recipient) == membership->conf.self)
-        root = run_clock_estimate(&control->clock, clock_now()); /* others do not go by our clock */
+        /* Other nodes do not use this node's clock. */
+        root = run_clock_estimate(&control->clock, clock_now());
     datagram->transmit_ns = clock_now();
     datagram->root_offset_ns = root.offset_ns;
     datagram->root_bound_ns = root.bound_ns;
@@ -157,8 +158,8 @@ int control_fd(const struct control *control)
     return control->fd;
 }
 
-/* Of a file's first line; keyed with the run's key, because a boot id tells machines apart. A file
- * that can't be read is like nobody's when it is `needed`, else like an empty one. */
+/* Hash of a file's first line, keyed with the run's key, since a boot id identifies a machine.
+ * An unreadable file gets a random hash if `needed`, else the hash of an empty line. */
 static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     uint8_t hash[crypto_generichash_BYTES_MIN];
@@ -173,7 +174,7 @@ static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAG
     return word;
 }
 
-/* Which CLOCK_MONOTONIC this is: 32 bits of its machine's boot, 31 of its time namespace. */
+/* Identity of this CLOCK_MONOTONIC: 32 bits of its machine's boot, 31 of its time namespace. */
 static int64_t boot_of(const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     uint64_t boot = hash_line("/proc/sys/kernel/random/boot_id", true, key);
@@ -219,7 +220,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
 
 /* --- run time --- */
 
-/* ptp: what the kernel says now. */
+/* With ptp: reads the kernel's present error bound. */
 static void ask_kernel(struct control *control)
 {
     int64_t stated_ns = control->conf.clock.error_ns;
@@ -233,7 +234,7 @@ static void ask_kernel(struct control *control)
         control->clock.disciplined.bound_ns = stated_ns > 0 ? stated_ns : kernel.maxerror_ns;
 }
 
-/* Once the first barrier is passed. */
+/* Learns the clocks of all nodes, once the first barrier is passed. */
 static void learn_clocks(struct control *control, int64_t now_ns)
 {
     const struct membership *membership = &control->membership;
@@ -290,7 +291,7 @@ static struct blob_entry *find_blob(const struct control *control, uint32_t node
     return found != NULL ? *found : NULL;
 }
 
-/* One that is not here; NULL: out of memory. */
+/* Adds an entry for a missing blob; NULL: out of memory. */
 static struct blob_entry *add_blob(struct control *control, uint32_t node, uint64_t id)
 {
     struct blob_entry *entry = calloc(1, sizeof(*entry));
@@ -356,7 +357,8 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     return -EAGAIN;
 }
 
-/* What is not published is not answered: who asks asks again. */
+/* Answers a request for a blob; one for an unpublished blob is ignored, since it will be
+ * repeated. */
 static void answer_fetch(struct control *control, const struct datagram *fetch)
 {
     const struct blob_entry *entry = find_blob(control, OWN, fetch->id);
@@ -375,7 +377,7 @@ static void answer_fetch(struct control *control, const struct datagram *fetch)
     membership_send(&control->membership, &answer);
 }
 
-/* False: nobody waits for it, or it answers another question. */
+/* False: the blob was not requested, or answers another request. */
 static bool take_blob(struct control *control, const struct datagram *answer)
 {
     struct blob_entry *entry = find_blob(control, answer->sender, answer->id);
@@ -389,9 +391,9 @@ static bool take_blob(struct control *control, const struct datagram *answer)
     return true;
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
-/* False: to be counted as dropped. */
+/* False: the datagram counts as dropped. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     struct membership *membership = &control->membership;
@@ -404,7 +406,7 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
         return false;
     if (datagram.type == DATAGRAM_BLOB)
         return take_blob(control, &datagram);
-    if (datagram.type == DATAGRAM_FETCH) { /* all may ask */
+    if (datagram.type == DATAGRAM_FETCH) { /* any node may ask */
         answer_fetch(control, &datagram);
         return true;
     }
@@ -472,7 +474,7 @@ void control_barrier_enter(struct control *control, const struct barrier_values 
                            int64_t now_ns)
 {
     if (control->clocks.mode != CLOCK_AUTO && !control->clock.is_root)
-        control->ping_ns = now_ns; /* what follows a barrier needs a fresh offset */
+        control->ping_ns = now_ns; /* the code after a barrier needs a fresh offset */
     membership_enter(&control->membership, mine, now_ns);
 }
 
@@ -543,6 +545,6 @@ void control_close(struct control *control)
         close(control->fd);
     control_forget(control, true);
     free(control->addresses);
-    sodium_memzero(control, sizeof(*control)); /* keys */
+    sodium_memzero(control, sizeof(*control)); /* for the keys */
     free(control);
 }

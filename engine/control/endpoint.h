@@ -89,7 +89,7 @@ void control_close(struct control *control);
 void control_address(const struct control *control, struct sockaddr_storage *address);
 
 /**
- * @brief Set the peers, send them HELLO and begin to answer them.
+ * @brief Set the peers, send HELLO to each and begin to answer.
  *
  * @param control Endpoint.
  * @param peers All nodes of the run; copied.

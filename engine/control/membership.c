@@ -4,13 +4,13 @@
 #include <assert.h>
 #include <string.h>
 
-#define ASKED_MIN 8 /* no one is called missing who was asked less often */
+#define ASKED_MIN 8 /* a node is not reported missing before this number of questions */
 #define REPLACED_TEXT "another process has taken its place: was it restarted?"
 
-/* What nodes say of themselves in the first barrier. */
+/* Properties of nodes that the first barrier exchanges. */
 enum introduction {
     BOOT_MOST = BARRIER_MAXIMA_CALLER,
-    BOOT_LEAST, /* negated: a maximum */
+    BOOT_LEAST, /* negated, so that its maximum is the least */
     ROOT_BOOT,
     ROOT_CORES,
     INTRODUCTIONS
@@ -55,7 +55,7 @@ static void add_neighbour(struct membership *m, uint32_t index)
         };
 }
 
-/* Takes what a datagram says of its sender, unless a newer one came before. */
+/* Stores a datagram's facts on its sender, unless a newer datagram came before. */
 static void note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
 {
     if (datagram->transmit_ns <= neighbour->transmit_ns)
@@ -64,11 +64,11 @@ static void note_heard(struct neighbour *neighbour, const struct datagram *datag
     neighbour->receive_ns = neighbour->heard_ns = now_ns;
     if (neighbour->entered == DATAGRAM_NONE ||
         (int32_t)(datagram->entered - neighbour->entered) > 0)
-        neighbour->entered = datagram->entered; /* or it was overtaken on the way */
+        neighbour->entered = datagram->entered; /* a lower number is of an overtaken datagram */
     neighbour->asked = 0;
 }
 
-/* Nothing came for the time-out, though this node waited that long and asked often. */
+/* True: nothing came for the time-out, though this node waited that long and asked often. */
 static bool is_missing(const struct membership *m, const struct neighbour *neighbour,
                        int64_t now_ns)
 {
@@ -79,7 +79,7 @@ static bool is_missing(const struct membership *m, const struct neighbour *neigh
            neighbour->asked >= ASKED_MIN;
 }
 
-/* --- out --- */
+/* --- sending --- */
 
 void membership_send(struct membership *m, struct datagram *datagram)
 {
@@ -158,7 +158,7 @@ static bool tell_all(struct membership *m)
     return told;
 }
 
-/* The first fault stands. */
+/* Begins the abort; a fault before this one remains. */
 static void begin_abort(struct membership *m, const struct control_fault *fault, int64_t now_ns)
 {
     if (m->aborted)
@@ -169,7 +169,7 @@ static void begin_abort(struct membership *m, const struct control_fault *fault,
     tell_all(m);
 }
 
-/* A fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
+/* Fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
 static struct control_fault fault_of(const struct membership *m, uint32_t node, uint32_t last_epoch)
 {
     return (struct control_fault){
@@ -201,7 +201,7 @@ static bool receive_abort(struct membership *m, struct neighbour *sender,
 
 /* --- the barrier --- */
 
-/* The first one finds out which course the others take. */
+/* Whether a barrier uses the tree; the first barrier does not, as its values decide on the tree. */
 static bool by_tree(const struct membership *m, uint32_t epoch)
 {
     return m->crowded && epoch > 0;
@@ -212,13 +212,14 @@ static uint32_t rounds_of(const struct membership *m, uint32_t epoch)
     return m->rounds * (by_tree(m, epoch) ? 2 : 1);
 }
 
-/* Who gets our arrival of a round, and whose arrival ends it; DATAGRAM_NONE: nobody. */
+/* Recipient of this node's arrival in a round, and the node whose arrival ends the round;
+ * DATAGRAM_NONE: none. */
 struct partners {
     uint32_t to;
     uint32_t from;
 };
 
-/* In the tree a round is about the edge between a child and its parent, 2^k before it. */
+/* In the tree a round covers the edge between a child and its parent, 2^k before the child. */
 static struct partners partners_of(const struct membership *m, uint32_t epoch, uint32_t round)
 {
     struct partners partners = {DATAGRAM_NONE, DATAGRAM_NONE};
@@ -277,8 +278,8 @@ static void send_arrival(struct membership *m, uint32_t epoch, uint32_t round)
     membership_send(m, &arrival);
 }
 
-/* Goes on as far as arrivals have come, from the round that it is in, which has begun or not. Once
- * the first barrier is passed it is known what all have said of themselves. */
+/* Advances through the rounds for which arrivals have come, from the present round, which
+ * `has_begun` or not. After the first barrier all nodes' properties are known. */
 static void advance(struct membership *m, bool has_begun, int64_t now_ns)
 {
     const int64_t *said = membership_values(m)->maximum;
@@ -329,14 +330,14 @@ void membership_enter(struct membership *m, const struct barrier_values *mine, i
     advance(m, false, now_ns);
 }
 
-/* False: it can't be from a node of this run that is in step. */
+/* False: the datagram can't be from a node of this run that is in step. */
 static bool receive_barrier(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
     uint32_t epoch = datagram->epoch, round = datagram->round, slot = epoch % MEMBERSHIP_SLOTS;
     int32_t ahead = (int32_t)(epoch - m->epoch);
-    /* A node in the first barrier does not know by which course the next one goes. */
+    /* A node in the first barrier does not know yet whether the next one uses the tree. */
     bool is_unknown = m->epoch == 0 && ahead == 1 && is_waiting(m);
-    /* The arrivals that the round builds on have all come, so that ours was sent. */
+    /* The arrivals before this round have all come, so that this node's was sent. */
     bool was_sent = ahead == 0 ? round <= m->round : ahead == -1;
 
     if (ahead < -1 || ahead > 1 || (m->epoch == DATAGRAM_NONE && ahead != 1) ||
@@ -363,9 +364,9 @@ static bool receive_barrier(struct membership *m, const struct datagram *datagra
     return true;
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
-/* The neighbour shows the nonce of a process that we do not know. */
+/* Handles a neighbour with the nonce of an unknown process. */
 static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64_t nonce,
                        int64_t now_ns)
 {
@@ -377,7 +378,7 @@ static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64
     if (replaced)
         begin_abort(m, &fault, now_ns);
     send_plain(m, DATAGRAM_HELLO, neighbour->index, nonce);
-    if (!m->aborted && is_waiting(m)) /* it can be asked now */
+    if (!m->aborted && is_waiting(m)) /* the neighbour can be asked now */
         m->backoff.due_ns = now_ns;
 }
 
@@ -396,7 +397,7 @@ bool membership_receive(struct membership *m, const struct datagram *datagram, i
     note_heard(sender, datagram, now_ns);
     if (datagram->type == DATAGRAM_ABORT)
         return receive_abort(m, sender, &datagram->fault, now_ns);
-    if (m->aborted) { /* the only answer is that fault */
+    if (m->aborted) { /* the only answer is the fault */
         if (datagram->type == DATAGRAM_QUESTION || datagram->type == DATAGRAM_HELLO)
             tell(m, sender);
         return true;

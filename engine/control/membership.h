@@ -125,7 +125,8 @@ struct membership {
     uint32_t round;   /**< present round */
     int64_t since_ns; /**< begin of the wait for this round */
     /**
-     * @brief Last time that a partner needed this node: it asked, or this node entered or passed.
+     * @brief Last time that a partner needed this node: by a request, or as this node entered or
+     * passed.
      */
     int64_t active_ns;
     struct {

@@ -109,7 +109,7 @@ static const struct option group_keys[] = {
 };
 static const struct option group_element = {KEY_ELEMENT(pattern_ranks, group_keys)};
 
-/* The pattern's parameters by their types (pattern.h). */
+/* The pattern's parameters, by their types (pattern.h). */
 #define PATTERN_WORD(key, member, counter) KEY_STRING(pattern_request, key, member)
 #define PATTERN_FLAG(key, member, counter) KEY_FLAG(pattern_request, key, member)
 #define PATTERN_FLAG_OR_DEFAULT(key, member, counter)                                              \
@@ -252,7 +252,7 @@ static void complete_trial(struct doc_trial *trial, const struct transport *cons
     }
 }
 
-/* --- what no table of keys can say --- */
+/* --- rules beyond the tables of keys --- */
 
 static int check_job(const struct doc_job *job, struct err *err)
 {

@@ -77,7 +77,8 @@ struct doc_part {
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load *load;
-    /** @brief Options of its transport, as its table fills them; NULL: not in this build. */
+    /** @brief Options of the part's transport, filled by the transport's table; NULL: not in this
+     * build. */
     const void *options;
 };
 

@@ -143,7 +143,7 @@ static int read_word(struct reader *reader, const struct option *option, const c
     for (int64_t i = 0; option->words[i] != NULL; i++) {
         size_t used = strlen(valid);
 
-        if (option->words[i][0] == '\0') /* a value that no document has */
+        if (option->words[i][0] == '\0') /* placeholder for a value that no document has */
             continue;
         if (strcmp(option->words[i], text) == 0) {
             memcpy(into, &i, option->size);

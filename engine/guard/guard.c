@@ -119,7 +119,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     return 0;
 }
 
-/* --- what /sys says --- */
+/* --- interfaces of devices, from /sys --- */
 
 static void add_interface(struct guard_interfaces *interfaces, const char *name)
 {
@@ -249,7 +249,7 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
         struct err here = {0};
 
         code = guard_check_interface(netns, interfaces.names[i], rules, &here);
-        if (code == -ENODEV && netns != NULL) /* /sys shows the process's own namespace */
+        if (code == -ENODEV && netns != NULL) /* /sys shows the namespace of the process */
             code = guard_check_interface(NULL, interfaces.names[i], rules, err);
         else if (code < 0)
             *err = here;

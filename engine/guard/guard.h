@@ -33,8 +33,8 @@ struct guard_rules {
     const char *driver; /**< driver of the port, for sentences: "tcp", "af_packet" */
     bool shared;        /**< the port's configuration has `shared: true` */
     /**
-     * @brief The driver takes only our frames off the port (rte_flow isolated mode) and leaves the
-     * rest to the kernel, or refuses to open it.
+     * @brief The driver takes only this program's frames off the port (rte_flow isolated mode) and
+     * leaves others to the kernel, or refuses to open the port.
      */
     bool isolates_flows;
     bool leaves_kernel; /**< opening the port unbinds the device from its kernel driver */
@@ -112,7 +112,7 @@ int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *i
 
 /**
  * @brief List the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1", "mlx5_2"):
- * those that its GIDs name, and those of its PCI device (IPoIB is in no GID table).
+ * interfaces that its GIDs name, and interfaces of its PCI device (IPoIB is in no GID table).
  *
  * @param root Put before each path; "" outside tests.
  * @param port RDMA port.

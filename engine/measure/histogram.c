@@ -35,7 +35,7 @@ uint64_t histogram_quantile(const struct histogram *histogram, double share)
         return histogram->count > 0 ? histogram->min_ns : 0;
     while ((double)passed < wanted && index + 1 < HISTOGRAM_BUCKETS)
         passed += histogram->buckets[++index];
-    shift = index < 2 * LINEAR ? 0 : index / LINEAR - 1; /* of the bucket's width */
+    shift = index < 2 * LINEAR ? 0 : index / LINEAR - 1; /* shift of the bucket's width */
     middle = ((uint64_t)(index - shift * LINEAR) << shift) + (UINT64_C(1) << shift) / 2;
     if (middle < histogram->min_ns)
         return histogram->min_ns;
@@ -45,7 +45,7 @@ uint64_t histogram_quantile(const struct histogram *histogram, double share)
 
 char *histogram_text(const struct histogram *histogram)
 {
-    enum { ENTRY_BYTES = 28 }; /* of one entry at most */
+    enum { ENTRY_BYTES = 28 }; /* largest entry */
     size_t used = 0, size, length = 0;
     char *text;
 

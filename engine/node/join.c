@@ -94,7 +94,7 @@ static int start_workers(struct node *node)
 {
     const struct doc_node *self = &node->job->nodes[node->self];
     struct core usable[CORES_MAX];
-    int lanes[CORES_LANES_MAX] = {-1}; /* the NUMA node of each queue */
+    int lanes[CORES_LANES_MAX] = {-1}; /* NUMA node of each queue */
     struct cores_ask ask = {
         .policy = node->job->worker,
         .usable = usable,

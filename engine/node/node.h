@@ -53,7 +53,8 @@ struct node_port {
     bool leaves_kernel;      /**< a transport needs its PCI device unbound from the kernel driver */
     char iface[IF_NAMESIZE]; /**< interface of its PCI device, where the document has none */
     size_t first_lane;       /**< index of its queue 0's lane in the node */
-    /** @brief Transport of the present trial; NULL: it has no rank there. */
+    /** @brief Transport of the port in the present trial; NULL: the port has no rank in the trial.
+     */
     const struct transport *wanted;
     const struct transport *transport; /**< transport in use; NULL: none */
     struct transport_port *open;
@@ -183,7 +184,7 @@ int node_barrier(struct node *node, struct barrier_values *values);
 void set_thread_priority(struct node *node, bool claims);
 
 /**
- * @brief End the run because this node cannot continue, and tell the other nodes at once.
+ * @brief End the run because this node cannot continue, and notify the other nodes at once.
  *
  * @param node This node; its err has the sentence, of which the first stays.
  * @param code Negative errno, which gives the exit status.
@@ -245,7 +246,8 @@ int ports_use(struct node *node, const struct transport *rest);
  */
 void ports_close(struct node *node);
 /**
- * @brief Wait until all open ports have a link; on failure the error names those without.
+ * @brief Wait until all open ports have a link; on failure the error names the ports without a
+ * link.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.

@@ -118,7 +118,7 @@ static json_t *known(uint64_t number)
 static void report_port(struct node *node, const struct node_port *port,
                         const struct port_facts *facts)
 {
-    int cores[CORES_WORKERS_MAX]; /* of its queues */
+    int cores[CORES_WORKERS_MAX]; /* cores of its queues */
     uint32_t queues = port->queues < CORES_WORKERS_MAX ? port->queues : CORES_WORKERS_MAX;
     bool rdma = facts->rdma[0] != '\0';
 

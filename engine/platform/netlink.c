@@ -62,7 +62,7 @@ int netlink_ask(int fd, struct netlink_request *request,
     static _Atomic uint32_t sequence;
     _Alignas(struct nlmsghdr) uint8_t buffer[ANSWER_BYTES];
     bool ended = false;
-    int rc = 0; /* the first error */
+    int rc = 0; /* first error */
 
     request->header.nlmsg_seq = ++sequence;
     if (send(fd, request->bytes, request->header.nlmsg_len, 0) < 0)
@@ -80,7 +80,7 @@ int netlink_ask(int fd, struct netlink_request *request,
             return -EPROTO;
         for (; !ended && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
             if (message->nlmsg_seq != request->header.nlmsg_seq)
-                continue; /* the rest of an earlier answer */
+                continue; /* rest of an earlier answer */
             ended = message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE;
             if (rc == 0)
                 rc = check(message, request->fixed_bytes);
@@ -158,7 +158,7 @@ static int read_link(const struct nlmsghdr *answer, void *into)
     link->carrier_downs =
         netlink_u32(netlink_find(answer, sizeof *info, IFLA_CARRIER_DOWN_COUNT), 0);
     netlink_copy(netlink_find(answer, sizeof *info, IFLA_ADDRESS), link->mac, sizeof link->mac);
-    /* The statistics grow with the kernel; these come first. */
+    /* The statistics grow with the kernel; the first ones are read. */
     netlink_copy(netlink_find(answer, sizeof *info, IFLA_STATS64), &link->stats,
                  offsetof(struct rtnl_link_stats64, rx_compressed));
     return 0;

@@ -12,7 +12,8 @@
 #include "err.h"
 
 /**
- * @brief The calling thread's namespace; /proc/self would be that of the process's first thread.
+ * @brief Network namespace of the calling thread; /proc/self would be the namespace of the
+ * process's first thread.
  */
 #define NETNS_OWN "/proc/thread-self/ns/net"
 

@@ -135,11 +135,11 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
     if (lane->responds)
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == FRAME_SENDS && !next_burst(lane, now_ns)) {
-        if (base->request.phase->traffic != TRAFFIC_STREAM) /* else it ends with the others */
+        if (base->request.phase->traffic != TRAFFIC_STREAM) /* otherwise it ends with the others */
             base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }
-    /* A transfer is whole when the probes that were sent beside it are answered, too. */
+    /* A transfer is complete when the probes beside it are answered, too. */
     base->rx_done = lane->receiver.left == 0 && lane->prober.in_flight <= 0;
     if (__builtin_expect(now_ns >= lane->flush_ns, false))
         lane->flush_ns = lane->conf.ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;

@@ -47,7 +47,8 @@ struct sender_stream {
     int64_t last_ns;                /**< send time of its last frame */
     struct flow_side *side;
     /**
-     * @brief Index: flow in the request times UDP source ports, plus source port; never changes.
+     * @brief Index of the stream, which never changes: number of the flow in the request times UDP
+     * source ports, plus the source port.
      */
     uint32_t place;
     uint16_t size_index; /**< index in the phase's list of sizes */
@@ -339,7 +340,7 @@ struct frame_lane {
     struct receiver receiver;
     struct forwarder forwarder;
     struct prober prober;
-    /** @brief Of probes, and of answers to probes and messages, in network byte order. */
+    /** @brief Tags of probes, and of answers to probes and messages, in network byte order. */
     uint16_t tags[2];
     bool displaces;                               /**< the load yields to each probe and answer */
     void *partners;                               /**< by index, of conf.partner_bytes each */
@@ -359,11 +360,11 @@ struct frame_lane {
 
 /* --- a lane's life -----------------------------------------------------------------------------*/
 
-/** @brief Allocate a transport's own lane of so many bytes, zero but for its request.
+/** @brief Allocate a transport's own lane of `bytes` bytes, zero except for its request.
  * @return Lane, which frame_lane_free() takes back; NULL: out of memory. */
 void *frame_lane_new(size_t bytes, const struct lane_request *request);
-/** @brief Check a lane's request against what every transport of frames can do, and make what the
- * lane keeps: sizes, partners, streams, tables.
+/** @brief Check a lane's request against the limits of all transports of frames, and make the
+ * lane's sizes, partners, streams and tables.
  * @return 0, -ENOMEM, -EINVAL or an error of a hook, with the sentence; free it then, too. */
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err);
 void frame_lane_free(struct frame_lane *lane);
@@ -381,8 +382,8 @@ void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
 /** @brief Update the live counts of a flow, and its counts at the ends of the window. */
 void frame_account_flow(struct frame_lane *lane, uint32_t number);
 
-/** @brief Count a frame that is not as the lane's flows send them: a probe, which is answered or
- * measured, a damaged, a misdelivered or a foreign one. `seen` is at least a signature long. */
+/** @brief Count a frame that is not a valid frame of the lane's flows: a probe, which is answered
+ * or measured, or a damaged, misdelivered or foreign frame. `seen` is at least a signature long. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
 /** @brief Return the rank at the other end of one of the lane's flows. */
@@ -419,7 +420,8 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
  */
 int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns);
 /**
- * @brief Answer a valid probe or message, or measure an answer, and count it; false: another frame.
+ * @brief Answer a valid probe or message, or measure an answer, and count the frame; false: another
+ * kind of frame.
  */
 bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 

@@ -20,7 +20,7 @@
 
 /* --- turns -----------------------------------------------------------------------------------*/
 
-/* A flow's frame, due at a time between 0 and 1 of one round. */
+/* Frame of a flow, due at a time from 0 to 1 of one round. */
 struct turn {
     double due;
     uint32_t flow;

@@ -138,7 +138,7 @@ static inline struct message_header message_cursor_header(const struct message_c
     return message_header_make(MESSAGE_BLOCK, script, at->sequence, at->length);
 }
 
-/** @brief Reads a header that is not a message's; it need not be aligned.
+/** @brief Read a header of another kind than a message's; the bytes need not be aligned.
  * @param sequence Takes its number, `length` its length, in host order.
  * @return true: it is of this kind and stream. */
 bool message_header_read(const void *bytes, enum message_kind kind,
@@ -148,7 +148,8 @@ bool message_header_read(const void *bytes, enum message_kind kind,
 
 extern uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
 
-/** @brief Fill the payload sequence; called by the main thread before all other functions here. */
+/** @brief Fill the payload sequence; called by the main thread before all other functions of this
+ * header. */
 void message_payload_init(void);
 
 /** @brief Return MESSAGE_RUN payload bytes of the present message from `position` on. */
@@ -199,7 +200,8 @@ void message_stream_take(struct message_stream *stream, const uint8_t *data, uin
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
 /** @brief Count `count` messages as missing, on other evidence than a header. */
 void message_stream_skip(struct message_stream *stream, uint32_t count);
-/** @brief Notes what is missing before a message of an unreliable service, whose number is known.
+/** @brief Count the missing messages before a message of an unreliable service, whose number is
+ * known.
  * @return true: it came late, or twice, or is forged, and was counted; it is not to be verified. */
 bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes);
 /** @brief Return whether the message `behind` before the expected one has arrived. */

@@ -12,9 +12,10 @@
 #define STEPS_MOST 64u             /* maximum steps of a schedule in one poll */
 #define BARRIER 0x80u              /* in a header's stream: a barrier's message, with its bits */
 #define GATHER_MOST (256.0 * 1024) /* bytes */
-#define CATCH_UP_MOST 4e9          /* bytes: a pace counts them in 32 bits */
+#define CATCH_UP_MOST 4e9          /* bytes: a pace counts bytes in 32 bits */
 #define CHECK_NS (10 * NS_PER_MS)  /* between messages of a connectivity check */
-#define PROBE_TIMEOUT_NS (500 * NS_PER_MS) /* unreliable: a probe may wait in queues on its way */
+/* Unreliable service: a probe may wait in queues on its way. */
+#define PROBE_TIMEOUT_NS (500 * NS_PER_MS)
 
 /* --- preparation --- */
 
@@ -223,7 +224,8 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
     const struct load *load = &phase->load;
     bool checks = message_lane_checks(lane);
     double share = flow->flow->share > 0 ? flow->flow->share : 1.0 / request->send_count;
-    double mean = 0, rate = 0, gather, catch_up; /* in payload bytes, and those of a second */
+    /* In payload bytes, and payload bytes per second. */
+    double mean = 0, rate = 0, gather, catch_up;
     uint32_t segment = flow->segment;
     double least = checks || lane->sizes[0] < segment ? lane->sizes[0] : segment;
 
@@ -240,7 +242,7 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
         if (lane->sizes[i] < flow->segment)
             flow->segment = 1;
     if (segment > 0 && gather < least)
-        gather = least + (flow->segment > 1); /* not a byte too few when times are rounded */
+        gather = least + (flow->segment > 1); /* so that rounded times give no byte too few */
     if (segment > 0 && gather > GATHER_MOST)
         gather = GATHER_MOST;
     catch_up = checks ? (segment > 0 ? gather : 1) : rate + gather + 1;
@@ -263,7 +265,7 @@ static uint64_t follow(struct message_end *out, uint32_t segment)
     return in->at.position > 0 && !in->ending ? ahead - ahead % segment : ahead;
 }
 
-/* Sends what the flow's load allows now; returns when the next is due. */
+/* Sends the bytes that the flow's load allows now; returns when the next are due. */
 static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, int64_t now_ns)
 {
     unsigned first = (unsigned)(flow - lane->flows) * lane->stride;
@@ -330,7 +332,7 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
     return wake_ns;
 }
 
-/* --- messages that are answered --- */
+/* --- messages with answers --- */
 
 /* Returns the end that sends a flow's probes or ping-pong messages. */
 static struct message_end *asking_end(const struct message_lane *lane, uint32_t flow)
@@ -338,7 +340,7 @@ static struct message_end *asking_end(const struct message_lane *lane, uint32_t 
     return message_lane_end(lane, (flow + 1) * lane->stride - 1);
 }
 
-/* Sends the present message, or what is left of it; returns the bytes. */
+/* Sends the present message, or its rest; returns the bytes. */
 static uint64_t post_one(struct message_end *out, int64_t now_ns)
 {
     return out->lane->hooks->post(out, out->stream.at.length - out->stream.at.position, now_ns);
@@ -359,7 +361,7 @@ static void send_replies(struct message_end *out, int64_t now_ns)
     out->stopping |= in->ended && out->stream.at.sequence == in->at.sequence;
 }
 
-/* Sends the flow's message that has just begun. */
+/* Sends the message that a flow has just begun. */
 static void send_message(struct lane *base, uint32_t flow)
 {
     (void)post_one(asking_end((struct message_lane *)base, flow), clock_now());
@@ -443,7 +445,8 @@ static void begin(struct message_lane *lane)
     lane->hooks->begin(lane);
     lane->lane.stop_ns = phase->stop_ns;
     lane->lane.tx_done = lane->out_count == 0;
-    lane->lane.rx_done = lane->ins_ended == lane->in_count; /* those of a check may all be lost */
+    /* All messages of a check may be lost. */
+    lane->lane.rx_done = lane->ins_ended == lane->in_count;
     lane->opens_ns = prober_opens_ns(phase);
     for (uint32_t i = 0; i < request->send_count; i++)
         set_pace(lane, &lane->flows[i]);
@@ -453,9 +456,9 @@ static void begin(struct message_lane *lane)
 
 /* --- schedules (doc/developer/schedules.md) ---
  *
- * The executor says which messages are open (schedule_executor.h); those of one flow are moved in
- * the order in which they are listed. A message goes in one piece or several, each with a header,
- * and its payload straight from and into the rank's memory. */
+ * The executor knows which messages are open (schedule_executor.h); messages of one flow are
+ * moved in the listed order. A message is sent in one or several pieces, each with a header, and
+ * its payload directly from and into the rank's memory. */
 
 static struct message_end *end_of(const struct message_lane *lane, const struct schedule_op *op)
 {
@@ -529,7 +532,7 @@ static bool move_message(struct message_end *end, const struct schedule_op *op, 
         end->moved += bytes;
         if (at->position == at->length) {
             message_cursor_next(at, &end->stream.script);
-            end->stream.script.stream = 0; /* as the end mark's */
+            end->stream.script.stream = 0; /* as in the end mark */
             end->whole = end->moved == op->bytes;
         }
         flow_side_time(side, now_ns);

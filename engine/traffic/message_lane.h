@@ -135,7 +135,7 @@ struct message_lane {
     bool stepping;   /**< executes a schedule now: messages are taken when their steps have begun */
     bool step_moved; /**< messages moved in the last run */
     /**
-     * @brief By the executor's operation: true where an operation of the present step is complete.
+     * @brief Whether each operation of the present step is complete, by the executor's index.
      */
     bool *op_done;
     struct message_flow *flows;
@@ -144,8 +144,8 @@ struct message_lane {
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
     /**
-     * @brief By rank: index + 1 in the request's sends to it (0), or in its receives from it (1);
-     * 0: none.
+     * @brief Index + 1 of each rank's flow in the request: [0] the flow sent to the rank, [1] the
+     * flow received from the rank; 0: none.
      */
     uint32_t *flow_of[2];
     bool begun;        /**< poll was called */
@@ -166,8 +166,8 @@ struct message_plan {
     bool sampled; /**< only samples of a load's bytes are compared */
 };
 
-/** @brief Makes the lane's ends and what the phase's traffic needs; checks what every transport of
- * messages checks in the same way.
+/** @brief Make the lane's ends and the data for the phase's traffic, with the checks common to all
+ * transports of messages.
  * @param lane Zero but for what the transport has in front of it; freed by message_lane_free, on
  * failure too.
  * @return 0, -EINVAL or -ENOMEM with the sentence. */
@@ -176,7 +176,7 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
                       struct err *err);
 void message_lane_free(struct message_lane *lane);
 
-/** @brief Return the number of the lane's ends; message_lane_end() returns one by its number. */
+/** @brief Return the number of the lane's ends, which message_lane_end() returns by index. */
 static inline unsigned message_lane_ends(const struct message_lane *lane)
 {
     return lane->out_count + lane->in_count;

@@ -56,7 +56,7 @@ struct option_table {
     .size = sizeof(((struct in *)NULL)->member)
 
 /**
- * @brief Stores the default of each option of a table, of mappings inside it too.
+ * @brief Store the default of each option of a table, including options of nested mappings.
  * @param table ends with a NULL key
  * @param into the struct that the table describes, whole
  */

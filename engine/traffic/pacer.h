@@ -49,7 +49,8 @@ struct pace {
  * smaller frames, fewer of larger ones, but at least PACE_CATCH_UP if the option allows as many.
  */
 #define PACE_CATCH_UP 8
-/** @brief Gives up nothing, and no sleeping sender lets frames gather. */
+/** @brief Catch-up without a limit: no due frame is given up, and no sleeping sender lets frames
+ * gather. */
 #define PACE_CATCH_UP_ALL UINT32_MAX
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 

@@ -158,7 +158,7 @@ void prober_step(struct prober *prober, int64_t now_ns)
     prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
 }
 
-/* --- what left, and what came back --- */
+/* --- sent probes and their answers --- */
 
 static bool is_measured(const struct phase *phase, uint64_t stamp_ns)
 {
@@ -217,7 +217,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
     uint64_t expected = stamp_ns, took = took_ns > 0 ? (uint64_t)took_ns : 0;
 
     if (age == 0 || age > INT32_MAX)
-        return false; /* a number that is yet to be sent */
+        return false; /* the number was not sent yet */
     if (age > prober->room)
         return true; /* too late */
     if (!atomic_compare_exchange_strong_explicit(prober_entry(prober, flow, number), &expected,
@@ -278,7 +278,7 @@ static int64_t lost_ns(const struct prober *prober, const struct prober_turn *tu
     const struct lane_request *request = &prober->lane->request;
     int64_t timeout_ns = request->phase->pingpong.timeout_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
-    uint32_t flows = request->send_count + request->receive_count; /* they share the line */
+    uint32_t flows = request->send_count + request->receive_count; /* flows share the line */
     uint32_t bytes = prober_bytes(request->phase, &request->flows[turn->flow],
                                   prober_left(prober, turn->flow) - 1);
 
@@ -326,7 +326,7 @@ int64_t prober_pingpong(struct prober *prober, bool loses,
     return next_ns;
 }
 
-/* --- what was measured --- */
+/* --- results --- */
 
 void prober_read(const struct prober *prober, const struct lane_flow *flow,
                  struct flow_reading *reading)

@@ -219,7 +219,7 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
     return atomic_load_explicit(prober_entry(prober, flow, number), memory_order_relaxed);
 }
 /**
- * @brief Find a flow's oldest message in flight, giving up those that left before a time.
+ * @brief Find a flow's oldest message in flight, giving up messages that left before a time.
  *
  * @param prober Prober.
  * @param flow Place of the flow.

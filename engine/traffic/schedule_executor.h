@@ -49,12 +49,12 @@ struct execution {
 };
 
 struct schedule_executor {
-    /** @brief Operations of the schedule, followed by those of the barrier. */
+    /** @brief Operations of the schedule, followed by the barrier's operations. */
     const struct schedule_op *ops;
     size_t op_count;
     /**
-     * @brief Present step: its messages are `ops` from `first` to before `messages`, its local
-     * operations those to before `end`.
+     * @brief Present step: its messages are the `ops` from `first` to before `messages`, its local
+     * operations the `ops` from there to before `end`.
      */
     size_t first, messages, end;
     uint32_t sends_left; /**< open sends of the step, counted down by the carrier */

@@ -54,7 +54,7 @@ static inline bool checksum_right(uint64_t sum)
 }
 
 /**
- * @brief Add `size` bytes to a sum; an odd last byte counts as if a zero followed it.
+ * @brief Add `size` bytes to a sum; an odd last byte counts as if followed by a zero.
  *
  * The data must begin at an even offset of the summed range. Holds 2^32 words before the sum could
  * overflow. (Four bytes at a time: 2^32 is 1 modulo 0xffff too, and there are no carries to

@@ -134,7 +134,8 @@ enum traffic {
  */
 struct burst_options {
     uint64_t frames; /**< frames per burst of a port with the whole load */
-    /** @brief Frames per burst of this port: fewer where listed shares leave it less. */
+    /** @brief Frames per burst of this port; listed shares below the whole load reduce the number.
+     */
     uint64_t own_frames;
     int64_t gap_ns; /**< from the end of a burst to the begin of the next */
     uint64_t count; /**< 0: until the stop, with the last burst complete */
@@ -220,8 +221,8 @@ struct phase {
     uint64_t seed; /**< for initial offsets of flows and the like */
     enum traffic traffic;
     /**
-     * @brief `sizes` are those of ping-pong messages, also in the probe before: a transport of
-     * frames sends each in a frame of its own.
+     * @brief `sizes` are sizes of ping-pong messages, also in the probe before the trial: a
+     * transport of frames sends each message in a frame of its own.
      */
     bool messages;
     uint64_t transfer_bytes;
@@ -358,7 +359,7 @@ struct lane_request {
     struct port_count *count;
     uint64_t line_rate_bps; /**< configured, or the driver's; 0: unknown */
     uint32_t queue;         /**< 0 to port_facts.queues - 1 */
-    /** @brief Prepared before, of the same port; NULL: this is queue 0's. */
+    /** @brief Lane of the port's queue 0, prepared before; NULL: this lane is queue 0's. */
     struct lane *first_queue_lane;
     double share_from; /**< of the port's load, the share of the queues before */
     double share_to;   /**< of the port's load, that share including this lane; 0: it has all */
@@ -382,7 +383,7 @@ struct lane_moved {
     uint64_t line_bytes; /**< delivered at layer 1 for frames, else payload */
 };
 
-/** @brief Add the traffic of a flow's side to that of its lane. */
+/** @brief Add the traffic of a flow's side to the lane's traffic. */
 static inline void lane_count_moved(struct lane_moved *moved, const struct flow_side *side,
                                     bool sent)
 {
@@ -404,14 +405,14 @@ struct lane {
     int64_t arrived_ns; /**< arrival of the last frame or byte of this phase; 0: none */
     bool tx_done;       /**< it will send nothing more in this phase */
     /**
-     * @brief It will receive nothing more (end marks, transfer complete); a transport that cannot
-     * know leaves it false: silence decides.
+     * @brief The lane will receive nothing more (end marks, transfer complete); a transport that
+     * cannot know leaves false here: silence decides.
      */
     bool rx_done;
     struct lane_moved moved; /**< of its flows, when all of them were accounted last */
     /**
-     * @brief In this phase it counts duplicated, reordered and late messages, as transports of
-     * frames always do; set by prepare.
+     * @brief The lane counts duplicated, reordered and late messages in this phase, as transports
+     * of frames always do; set by prepare.
      */
     bool judges_order;
     /**
@@ -436,8 +437,8 @@ struct lane {
      */
     bool (*wait)(struct lane *lane, int64_t until_ns);
     /**
-     * @brief Its round trips (prober.h), set by prepare; their samples are complete once the worker
-     * has released the lane.
+     * @brief Round trips of the lane's flows (prober.h), set by prepare; the samples are complete
+     * once the worker has released the lane.
      */
     const struct prober *prober;
     char variant[112]; /**< chosen hot paths, for the records; set by prepare or connect */
@@ -464,8 +465,8 @@ enum account {
     ACCOUNT_ALL,  /**< all flows, at the end */
     ACCOUNT_SOME, /**< some more flows, a few microseconds' work */
     /**
-     * @brief No flow: an end of the window is here. Traffic until now is before it, whenever it is
-     * accounted: this takes no longer for many flows than for one.
+     * @brief No flow, to mark an end of the window. Traffic until now is before the mark, whenever
+     * the traffic is accounted: this takes no longer for many flows than for one.
      */
     ACCOUNT_MARK,
 };
@@ -532,8 +533,8 @@ struct transport {
      */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
     /**
-     * @brief Update the live counts of a lane's flows in the worker, or record that an end of the
-     * window is here.
+     * @brief Update the live counts of a lane's flows in the worker, or record an end of the
+     * window.
      *
      * Returns whether all flows are up to date since the last such end, or since it last returned
      * true. NULL: poll updates the counts.

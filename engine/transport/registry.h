@@ -8,7 +8,7 @@
 
 #include "transport.h"
 
-/** @brief The transports of this build, NULL-terminated, and one by its name (NULL: not built). */
+/** @brief Transports of this build, NULL-terminated. */
 extern const struct transport *const transports[];
 /**
  * @brief Find a transport by its name.

@@ -26,7 +26,7 @@
 #define ALONE_NS (500 * NS_PER_MS) /* time of computation without messages, for comparison */
 #define ASKED_MOST 32u             /* addresses that are requested at the same time */
 
-/* --- what is asked of all ports, and of one --- */
+/* --- settings of all ports, and of one --- */
 
 /* Return the time limit for the connection of partners. */
 static int64_t timeout_ns(const struct phase_run *run)
@@ -318,7 +318,7 @@ static int begin_lanes(struct phase_run *run)
     return rc;
 }
 
-/* --- what nodes tell each other of their ports, and lanes the partners of their flows --- */
+/* --- addresses of ports for other nodes, and blobs for the partners of flows --- */
 
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
 {

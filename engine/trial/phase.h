@@ -131,7 +131,7 @@ struct phase_outcome {
     double stop_skew_us;
     double skew_bound_us;   /**< below 0: no common clock */
     int64_t clock_bound_ns; /**< maximum of all nodes' bounds (struct phase_clock); -1: unknown */
-    /** @brief From the start to the last byte anywhere (transfer), else to the stop. */
+    /** @brief Time from the start to the last byte at any node (transfer), else to the stop. */
     int64_t elapsed_ns;
 };
 

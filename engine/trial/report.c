@@ -25,7 +25,7 @@
 static_assert(sizeof(struct sample) == 16, "doc/developer/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
 
-/* --- what records share --- */
+/* --- parts of several records --- */
 
 /* Make a record of a phase, or of a lane in it; `lane` may be NULL. */
 static json_t *make(const struct phase_run *run, const struct phase_lane *lane, const char *type,
@@ -432,7 +432,7 @@ void report_late(const struct phase_run *run)
     log_warning("%s", text);
 }
 
-/* --- while it runs --- */
+/* --- during the phase --- */
 
 static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
@@ -505,7 +505,7 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
     *last_ns = now_ns;
 }
 
-/* --- intervals: what came of a port's flows from mark to mark --- */
+/* --- intervals: results of a port's flows from mark to mark --- */
 
 /* Return the time of a mark since the window's opening, in ms with microseconds. */
 static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
@@ -530,7 +530,7 @@ static bool mark_waits(const struct phase_lane *lane)
             return false;
         if (first->number > latest) {
             latest = first->number;
-            q = UINT32_MAX; /* from the first queue again */
+            q = UINT32_MAX; /* again from the first queue */
         }
     }
     return true;

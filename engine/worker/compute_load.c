@@ -12,7 +12,7 @@
 #define POINTS 8 /* independent of each other, so that a core's units are kept busy */
 #define STEPS 8000u
 #define OPERATIONS_A_STEP 3u /* r * x * (1 - x) */
-#define GROWTH 3.9           /* chaotic: no value repeats or dies away */
+#define GROWTH 3.9           /* chaotic: no value repeats or vanishes */
 
 struct computing_thread {
     pthread_t thread;
@@ -38,7 +38,7 @@ static void *work(void *context)
     clock_sleep_until(conf->start_ns);
     while (!atomic_load(&thread->compute->stop)) {
         int64_t begun_ns = clock_now(), ended_ns;
-        struct compute_part *part = NULL; /* none of a piece that lies across */
+        struct compute_part *part = NULL; /* NULL for a piece that crosses a boundary */
 
         for (unsigned step = 0; step < STEPS; step++)
             for (unsigned i = 0; i < POINTS; i++)

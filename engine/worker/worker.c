@@ -30,7 +30,7 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct worker_task *task; /* NULL: none waits or runs */
-    bool running;             /* the thread is inside the task or visits the ports */
+    bool running;             /* the thread is in the task or visits the ports */
     bool ending;
     struct worker_port *ports;
     size_t port_count;
@@ -41,9 +41,9 @@ struct worker {
 
 struct interval_ring {
     uint32_t flows;
-    uint32_t filled;        /* flows of the mark that is being made */
-    _Atomic uint32_t made;  /* marks; written by the worker */
-    _Atomic uint32_t taken; /* of them; written by the main thread */
+    uint32_t filled;        /* flows of the mark in progress */
+    _Atomic uint32_t made;  /* number of marks; written by the worker */
+    _Atomic uint32_t taken; /* number of taken marks; written by the main thread */
     struct interval_mark marks[INTERVAL_ROOM];
     uint64_t bytes[]; /* by mark, by flow */
 };
@@ -350,7 +350,7 @@ static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pol
 
     if (alone != NULL && alone->wait != NULL && alone->wait(alone, wake_ns))
         return;
-    for (size_t i = 0; i < task->count; i++) /* those below 0 are left out */
+    for (size_t i = 0; i < task->count; i++) /* descriptors below 0 are ignored */
         fds[i] = (struct pollfd){.fd = task->lanes[i]->lane->wake_fd, .events = POLLIN};
     left_ns = wake_ns - clock_now();
     left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
@@ -390,7 +390,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
     close_lanes(task);
 }
 
-/* Waits for a task; false when the worker is to end. Called and returns with the lock held. */
+/* Waits for a task; false when the worker is to end. The lock is held before and after. */
 static bool await_task(struct worker *worker)
 {
     while (worker->task == NULL && !worker->ending) {

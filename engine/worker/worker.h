@@ -95,7 +95,8 @@ void interval_ring_drop(struct interval_ring *ring);
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
-    /** @brief Flows of the lane, where several queues share them; NULL: the port's. */
+    /** @brief Flows of the lane, if several queues share the port's flows; NULL: all flows of the
+     * port. */
     struct lane_flow *flows;
     struct port_count count;
     struct interval_ring *interval_ring; /**< NULL: none */

@@ -24,7 +24,7 @@
 #define PATTERN_BYTES_MAX (UINT64_C(1) << 30)
 #define PATTERN_WHOLE 1000000000u /**< unit of shares, which are in billionths */
 
-/** @brief How a rank makes the traffic of a flow that it sends. */
+/** @brief Origin of the traffic of a flow that a rank sends. */
 enum pattern_role {
     PATTERN_GENERATE, /**< the rank's own stream */
     PATTERN_FORWARD,  /**< data received in this phase (middle ranks of a chain) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Schedules: what one rank does in one execution of a plan whose steps depend on each other
- * (`sync: local`).
+ * @brief Schedules: operations of one rank in one execution of a plan whose steps depend on each
+ * other (`sync: local`).
  *
  * A schedule is a list of steps; a step has sends and receives that all go at the same time, then
  * local operations in their order. A rank goes on to its next step as soon as its own sends (their

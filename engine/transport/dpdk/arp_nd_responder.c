@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_MIN 60u /* IEEE 802.3, without FCS; others' are shorter on links that pad nothing */
+#define FRAME_MIN 60u /* IEEE 802.3, without FCS; frames are shorter on links without padding */
 #define ARP_REQUEST 1
 #define ARP_REPLY 2
 #define ND_SOLICITATION 135
@@ -29,7 +29,7 @@ struct arp {
 } __attribute__((packed));
 static_assert(sizeof(struct arp) == 28, "ARP for IPv4 over Ethernet");
 
-/* Neighbour solicitation or advertisement with one option, behind its IPv6 header. */
+/* Neighbour solicitation or advertisement with one option, after its IPv6 header. */
 struct nd {
     uint8_t version_class[4];
     uint16_t length;
@@ -55,7 +55,7 @@ static const uint8_t unspecified[16];
 static const uint8_t learning[SIGNATURE_BYTES] = {'s', 'w', 'i', 't', 'c', 'h', 'b', 'e', 'n',
                                                   'c', 'h', ' ', 'l', 'e', 'a', 'r', 'n', 's'};
 
-/* "ADDRESS/PREFIX" or "ADDRESS"; `most` bits. */
+/* Parses "ADDRESS/PREFIX" or "ADDRESS"; the prefix has at most `most` bits. */
 static int parse(int family, const char *text, void *address, uint8_t *prefix, unsigned most)
 {
     char copy[64];
@@ -121,7 +121,7 @@ bool responder_on_link(const struct arp_nd_responder *responder, const struct fr
     return true;
 }
 
-/* Ethernet header, with the responder's tag; returns what follows. */
+/* Writes the Ethernet header, with the responder's tag; returns the end of the header. */
 static uint8_t *begin(const struct arp_nd_responder *responder, uint8_t *frame, const uint8_t *to,
                       uint16_t type)
 {
@@ -166,7 +166,7 @@ static uint32_t write_arp(const struct arp_nd_responder *responder, uint8_t *fra
     return finish(frame, at + sizeof arp);
 }
 
-/* The pseudo header and the message (RFC 4443 2.3). */
+/* Checksum of the pseudo header and the message (RFC 4443 2.3). */
 static uint16_t nd_sum(const struct nd *nd, uint32_t message)
 {
     uint64_t sum = htobe16((uint16_t)message) + (uint32_t)htobe16(IPPROTO_ICMPV6);
@@ -180,7 +180,7 @@ struct nd_say {
     uint8_t flags;
     const uint8_t *mac;    /* Ethernet destination */
     const uint8_t *to;     /* IPv6 destination */
-    const uint8_t *target; /* whose address it is about */
+    const uint8_t *target; /* address that the message is about */
 };
 
 static uint32_t write_nd(const struct arp_nd_responder *responder, uint8_t *frame,
@@ -274,7 +274,7 @@ static enum responder_verdict hear_arp(struct arp_nd_responder *responder, const
     return RESPONDER_REPLIES;
 }
 
-/* The link-layer address that a message's first option gives, else the frame's source. */
+/* Link-layer address in a message's first option, else the frame's source. */
 static const uint8_t *told_mac(const struct nd *nd, const uint8_t *source)
 {
     return be16toh(nd->length) >= ND_BYTES && nd->option_words == 1 ? nd->option_mac : source;
@@ -288,7 +288,8 @@ static enum responder_verdict answer_nd(const struct arp_nd_responder *responder
     struct nd_say say = {ND_ADVERTISEMENT, ND_FLAG_SOLICITED | ND_FLAG_OVERRIDE, source, nd->from,
                          responder->ipv6};
 
-    /* Duplicate address detection asks from nowhere: all are answered (RFC 4861 7.2.4). */
+    /* Duplicate address detection has no source address: the answer goes to all nodes (RFC 4861
+     * 7.2.4). */
     if (memcmp(nd->from, unspecified, sizeof unspecified) == 0) {
         multicast_mac(all_nodes, group_mac);
         say.flags = ND_FLAG_OVERRIDE;
@@ -299,7 +300,8 @@ static enum responder_verdict answer_nd(const struct arp_nd_responder *responder
     return RESPONDER_REPLIES;
 }
 
-/* RFC 4861 7.1: from this link (hop limit 255), whole, with a right checksum. */
+/* Whether a message is valid by RFC 4861 7.1: from this link (hop limit 255), complete, with a
+ * right checksum. */
 static bool nd_valid(const struct nd *nd, uint32_t room)
 {
     uint32_t message = be16toh(nd->length);

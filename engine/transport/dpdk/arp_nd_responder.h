@@ -31,7 +31,8 @@ struct arp_nd_responder {
     bool gateway_known;
     uint8_t gateway_mac[FRAME_MAC];
     /**
-     * @brief Header kind of the responder's frames: that of the last phase prepared on its port.
+     * @brief Header kind of the responder's frames: the kind of the last phase prepared on its
+     * port.
      */
     enum header_kind kind;
     bool vlan;

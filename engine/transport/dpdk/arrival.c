@@ -4,13 +4,13 @@
 
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#undef NS_PER_S /* DPDK's has another type than clock.h's */
 #include "clock.h"
 #include "transport.h"
 
 #include <errno.h>
 
-#define KNOWN_NS (100 * NS_PER_MS) /* the clock's rate is known to 10 ppm or so after this */
+#define KNOWN_NS (100 * NS_PER_MS) /* after this time the clock's rate is known to about 10 ppm */
 #define OLDEST_NS NS_PER_S         /* no frame waits longer in a receive ring */
 
 uint64_t arrival_offload(const struct port_conf *conf, uint16_t port,
@@ -31,9 +31,9 @@ void arrival_begin(struct arrival_clock *clock, uint16_t port)
     clock->begin_ns = clock_now();
 }
 
-/* The device's clock counts at the mean rate that it had since the port was opened. Differences of
- * ticks are right across a wrap of their 64 bits. What can't be (a stamp of the future, or one so
- * old that it is of another kind than the clock) is no stamp. */
+/* Age of a stamp, by the device clock's mean rate since the port was opened. Differences of
+ * ticks are right across a wrap of their 64 bits. An impossible stamp (in the future, or so old
+ * that it has another time base than the clock) is none. */
 static int64_t age_ns(const struct arrival_clock *clock, const struct arrival_reading *reading,
                       uint64_t stamp)
 {
@@ -59,7 +59,7 @@ int64_t arrival_ns(const struct arrival_clock *clock, const struct rte_mbuf *buf
     if (!clock->runs || (buffer->ol_flags & clock->flag) == 0 ||
         rte_eth_read_clock(clock->port, &reading.ticks) != 0)
         return reading.at_ns;
-    /* Reading is a round trip over the bus: on average the ticks are of its middle. */
+    /* Reading takes a round trip over the bus: on average the ticks are of its middle. */
     reading.at_ns += (clock_now() - reading.at_ns) / 2;
     return arrival_of(clock, &reading,
                       *RTE_MBUF_DYNFIELD(buffer, clock->field, const rte_mbuf_timestamp_t *));

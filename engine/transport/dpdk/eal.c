@@ -26,22 +26,22 @@
 #include <unistd.h>
 
 #define MIB (1024ull * 1024)
-#define HUGE_MIN (256 * MIB)   /* fewer free hugepages are left to others */
-#define PLAIN_MIN (256 * MIB)  /* address space without hugepages: used as ports need it */
+#define HUGE_MIN (256 * MIB)   /* fewer free hugepages are left to other programs */
+#define PLAIN_MIN (256 * MIB)  /* address space without hugepages, which ports use as needed */
 #define PLAIN_MAX (4096 * MIB) /* ... */
 #define ARGUMENTS_MAX 16
 
-/* Set by what starts the engine of a folder with libraries of its own (hosts/push.py). */
+/* Set by the starter of an engine in a folder with its own libraries (hosts/push.py). */
 #define BUNDLE_VARIABLE "SWITCHBENCH_BUNDLE"
 
 static bool started;
 static bool huge;
 static char first_line[256];
 static pthread_key_t thread_key;
-static atomic_flag thread_without_number = ATOMIC_FLAG_INIT; /* it has been said */
+static atomic_flag thread_without_number = ATOMIC_FLAG_INIT; /* whether the message was logged */
 
-/* The EAL's log goes here: only the first line of what follows is ever wanted, as the cause of a
- * failure; the lines after it say that this or that failed therefore. */
+/* Keeps the first line of the EAL's log, as the cause of a failure; the following lines report
+ * consequences. */
 static ssize_t keep_line(void *cookie, const char *text, size_t size)
 {
     size_t length = size;
@@ -97,8 +97,8 @@ static unsigned plain_mib(void)
     return (unsigned)(RTE_MAX(RTE_MIN(bytes, PLAIN_MAX), PLAIN_MIN) / MIB);
 }
 
-/* Devices that DPDK reaches without an IOMMU need physical addresses; everything else, AF_XDP's
- * one piece of memory above all, is better served with virtual ones. */
+/* Whether physical addresses are needed, for devices without an IOMMU; all others, especially
+ * AF_XDP's contiguous memory, work better with virtual ones. */
 static bool physical_addresses(void)
 {
     char answer[2];
@@ -107,8 +107,9 @@ static bool physical_addresses(void)
     return answer[0] == 'Y' || sysfs_exists("/sys/module/uio");
 }
 
-/* PCI devices are added one by one when a port asks for one: an allow list of a device that can't
- * be keeps the EAL from taking all at the start, which --no-pci would forbid for good. */
+/* Starts the EAL. PCI devices are added one by one when a port needs one: an allow list of an
+ * impossible device keeps the EAL from taking all at the start, while --no-pci would forbid them
+ * for good. */
 static int init(const char *node, int core)
 {
     char words[512], memory[64] = "\n--in-memory", *list[ARGUMENTS_MAX], *rest = words;
@@ -126,8 +127,8 @@ static int init(const char *node, int core)
     return rte_eal_init(count, list);
 }
 
-/* The drivers that came with the engine: they make themselves known when they are loaded. Not by
- * the EAL's -d, which would look at who may write in each folder above them, up to the root. */
+/* Loads the drivers that came with the engine, which register themselves. The EAL's -d would
+ * check the permissions of all folders above them, up to the root. */
 static int load_drivers(struct err *err)
 {
     const char *bundle = secure_getenv(BUNDLE_VARIABLE);
@@ -137,7 +138,7 @@ static int load_drivers(struct err *err)
     int rc = 0;
 
     if (bundle == NULL)
-        return 0; /* the EAL loads those of the host */
+        return 0; /* the EAL loads the host's drivers */
     snprintf(folder, sizeof folder, "%s/lib/dpdk", bundle);
     drivers = opendir(folder);
     if (drivers == NULL)
@@ -151,8 +152,8 @@ static int load_drivers(struct err *err)
     return rc;
 }
 
-/* The EAL makes a folder, and DPDK's common one above it, even when it shares nothing: nothing
- * must stay behind. Those that others use are not empty, so they stay. */
+/* Removes the folder that the EAL makes, and DPDK's common one above it, even when it shares
+ * nothing. Folders used by others are not empty, and remain. */
 static void remove_folder(void)
 {
     char path[PATH_MAX];
@@ -188,7 +189,7 @@ int eal_start(const char *node, struct err *err)
     rc = load_drivers(err);
     if (rc < 0)
         return rc;
-    /* The EAL pins its first thread and lets its own inherit the signal mask. */
+    /* The EAL pins its first thread and lets its own threads inherit the signal mask. */
     pthread_getaffinity_np(pthread_self(), sizeof cores, &cores);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -204,7 +205,7 @@ int eal_start(const char *node, struct err *err)
     return 0;
 }
 
-/* libbpf and libxdp, which DPDK's AF_XDP driver has loaded, print what does not matter here. */
+/* Silences libbpf or libxdp, loaded by DPDK's AF_XDP driver, whose messages are irrelevant. */
 static void silence(const char *library, const char *function)
 {
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);

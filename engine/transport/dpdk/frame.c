@@ -19,7 +19,7 @@ static const char *const destination_words[] = {[DESTINATION_PORT] = "port",
 
 #define MEMBER(type, key, member) OPTION(type, dpdk_options, key, member)
 
-/* What depends on the port is checked when a phase is prepared. */
+/* Rules that depend on the port are checked when a phase is prepared. */
 static const struct option option_list[] = {
     {MEMBER(OPTION_WORD, "header", header), .words = header_words},
     {MEMBER(OPTION_NUMBER, "vlan", vlan_id), .max = UINT16_MAX,
@@ -48,7 +48,7 @@ const struct option_table dpdk_option_table = {option_list, sizeof(struct dpdk_o
 static const struct {
     const char *name;
     uint16_t type;
-    uint16_t headers; /* behind Ethernet and 802.1Q */
+    uint16_t headers; /* after Ethernet and 802.1Q */
 } kinds[] = {
     [HEADER_L2] = {"l2", FRAME_TYPE_L2, 0},
     [HEADER_IPV4_UDP] = {"ipv4-udp", FRAME_TYPE_IPV4, FRAME_IPV4 + FRAME_UDP},
@@ -81,7 +81,7 @@ uint32_t frame_least(const struct frame_shape *shape)
     return least > FRAME_SIZE_MIN ? least : FRAME_SIZE_MIN;
 }
 
-/* A cursor over a frame that is being written. */
+/* Appends data to a frame in the making; returns the new end. */
 static uint8_t *put(uint8_t *at, const void *data, size_t size)
 {
     memcpy(at, data, size);
@@ -107,7 +107,7 @@ static uint8_t *put_ethernet(uint8_t *at, const struct frame_shape *shape,
     return put16(at, kinds[shape->kind].type);
 }
 
-/* RFC 791; "don't fragment", so identification means nothing (RFC 6864). */
+/* RFC 791; "don't fragment", so the identification has no meaning (RFC 6864). */
 static uint8_t *put_ipv4(uint8_t *at, const struct frame_shape *shape,
                          const struct frame_end ends[2], uint32_t behind)
 {
@@ -198,8 +198,8 @@ void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct f
     signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
 }
 
-/* RFC 791: version and header length, total length; the class may be remarked. RFC 8200: version,
- * flow label, length. Of each the part that no switch or router changes. */
+/* Fields of the IP header that no switch or router changes. RFC 791: version and header length,
+ * total length; the class may be changed. RFC 8200: version, flow label, length. */
 static const uint8_t inner_masks[][8] = {
     [HEADER_L2] = {0xff, 0xff},
     [HEADER_IPV4_UDP] = {0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00, 0x00},

@@ -16,15 +16,15 @@ typedef struct rte_mbuf *frame_t;
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-/* Buffers of our pools have no private part and keep their headroom. Received ones need not have
- * ours: pass_data. */
+/* Buffers of this program's pools have no private part and keep their headroom. Received ones
+ * may differ: pass_data. */
 static inline uint8_t *tx_data(frame_t frame)
 {
     return (uint8_t *)(frame + 1) + RTE_PKTMBUF_HEADROOM;
 }
 
-/* rte_mempool_get_bulk copies pointers one by one and backwards: a fifth of what sending a frame
- * through net_null costs. What the core's cache holds is taken as it lies. */
+/* rte_mempool_get_bulk copies pointers one by one and backwards, a fifth of the cost of sending
+ * a frame through net_null. The pointers in the core's cache are copied in order instead. */
 static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     struct rte_mempool *pool = dpdk_lane_of(lane)->queue->send_pool;
@@ -158,8 +158,8 @@ static inline void rx_prefetch(frame_t frame)
     rte_prefetch0(rte_pktmbuf_mtod(frame, const void *));
 }
 
-/* As rte_pktmbuf_free_bulk, which looks into the second line of each buffer, and copies pointers
- * one by one: buffers of one pool that nobody else holds go back as they lie. */
+/* Like rte_pktmbuf_free_bulk, which reads the second line of each buffer, and copies pointers
+ * one by one: buffers of one pool without other owners are returned in order. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     uint64_t odd = 0;
@@ -200,7 +200,7 @@ static __rte_always_inline uint32_t source_number(const uint8_t *payload, enum h
                              : (uint32_t)be16toh(frame_u16(payload - FRAME_UDP)) - FRAME_UDP_SOURCE;
 }
 
-/* The stream of a frame that is one of ours and sound; NULL: it is not. */
+/* Stream of a valid frame of this run; NULL: another frame. */
 static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_lane *lane,
                                                              const uint8_t *frame, uint32_t length,
                                                              enum header_kind kind)
@@ -225,8 +225,8 @@ static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_l
     return &receiver->streams[(size_t)(flow - 1) * receiver->sources + source];
 }
 
-/* Where there is one stream only: whether the frame begins as the last one that was verified in
- * full, and is sound behind that. Its headers need not be summed again. */
+/* With a single stream: whether the frame begins like the last one that was verified in full,
+ * and is valid after that. Its headers need no checksum then. */
 static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
                                                    const uint8_t *frame, uint32_t length,
                                                    enum header_kind kind)
@@ -240,11 +240,11 @@ static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
            likely(frame_filled(check, verified->expect, frame));
 }
 
-/* Keeps how a frame that was verified in full begins. */
+/* Keeps the beginning of a frame that was verified in full. */
 static __rte_noinline void keep_start(struct dpdk_lane *lane, const uint8_t *frame, uint32_t length)
 {
     if (!signature_sound((const struct signature *)(frame + lane->check.payload)))
-        return; /* two errors that make up for each other */
+        return; /* two errors that cancel out */
     lane->verified.length = length;
     lane->verified.expect = &lane->expect[lane->frame.size_of_length[length]];
     memcpy(lane->verified.start, frame + lane->check.network - 2,
@@ -290,7 +290,7 @@ int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *see
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
 
-/* A frame whose signature is damaged is of the flow with its sender's address. */
+/* A frame with a damaged signature belongs to the flow with its sender's address. */
 static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;

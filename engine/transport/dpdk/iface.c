@@ -35,7 +35,7 @@ static int read_facts(struct iface *iface, struct err *err)
     memcpy(iface->mac, link.mac, sizeof iface->mac);
     iface->mtu = link.mtu;
     iface->on_bus = ethtool_driver(iface->packet_fd, iface->name).bus_info[0] != '\0';
-    /* Only a device on a bus has a speed to believe: veth, bridges and their like say 10G. */
+    /* Only a device on a bus has a reliable speed: veth, bridges and the like report 10G. */
     iface->link_bps = iface->on_bus ? ethtool_speed_bps(iface->packet_fd, iface->name) : 0;
     iface->vlan_offloaded =
         ethtool_number(iface->packet_fd, iface->name, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN;
@@ -52,7 +52,8 @@ static bool set_filter(int fd, struct sock_filter *code, size_t bytes)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
-/* Bound before the driver's: the kernel hands a frame to the socket that was bound first last. */
+/* Binds the socket before the driver's: the kernel passes a frame last to the socket that was
+ * bound first. */
 static bool bind_filtered(const struct iface *iface)
 {
     struct sock_filter none[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
@@ -67,7 +68,7 @@ static bool bind_filtered(const struct iface *iface)
 
 void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset, bool vlan)
 {
-    /* A frame that is too short ends the program: nobody is woken. */
+    /* A frame that is too short ends the program without waking a thread. */
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, vlan ? offset - VLAN_TAG : offset),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[0]), 5, 0),
@@ -76,7 +77,7 @@ void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset,
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[0]), 2, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(tags[1]), 1, 0),
         BPF_STMT(BPF_RET | BPF_K, 0),
-        BPF_STMT(BPF_RET | BPF_K, 1), /* byte is kept */
+        BPF_STMT(BPF_RET | BPF_K, 1), /* one byte is kept */
     };
 
     if (iface->wakes)
@@ -87,7 +88,7 @@ void iface_wake_clear(const struct iface *iface)
 {
     char byte;
 
-    /* Bounded: what is left wakes once more. */
+    /* Bounded: the rest wakes once more. */
     for (unsigned i = 0; i < WAKES_CLEARED; i++)
         if (recv(iface->packet_fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) < 0)
             return;
@@ -154,7 +155,8 @@ int iface_counts(struct iface *iface, struct link_state *link)
     return rc;
 }
 
-/* Sockets of other ports may have an interface of the same index, in another namespace. */
+/* Whether a socket is in this namespace: sockets of other ports may have an interface of the
+ * same index elsewhere. */
 static bool same_namespace(const struct iface *iface, int fd)
 {
     uint64_t ours = 0, theirs = 1;
@@ -177,8 +179,8 @@ static bool is_ring(const struct iface *iface, int fd)
            same_namespace(iface, fd);
 }
 
-/* Packet sockets hear what other sockets of the host send by the interface, too. The driver's are
- * in a fanout group, which PACKET_IGNORE_OUTGOING does not reach; a filter does. */
+/* Packet sockets also receive frames that other sockets of the host send by the interface.
+ * PACKET_IGNORE_OUTGOING does not affect the driver's sockets in a fanout group; a filter does. */
 static void ignore_outgoing(int fd)
 {
     struct sock_filter code[] = {
@@ -191,7 +193,7 @@ static void ignore_outgoing(int fd)
     (void)set_filter(fd, code, sizeof code);
 }
 
-#define SLOT_OVERHEAD 1024u /* the kernel's own by frame: an sk_buff and its bits */
+#define SLOT_OVERHEAD 1024u /* the kernel's overhead of a frame: an sk_buff with its parts */
 
 void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes)
 {
@@ -201,7 +203,7 @@ void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes)
 
     iface->send_ring = ring < INT_MAX / 2 ? (int)ring : INT_MAX / 2;
     if (getsockopt(iface->packet_fd, SOL_SOCKET, SO_SNDBUF, &iface->send_buffer, &size) == 0)
-        iface->send_buffer /= 2; /* the kernel doubles what it is asked for */
+        iface->send_buffer /= 2; /* the kernel doubles the requested value */
     if (folder == NULL)
         return;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
@@ -221,7 +223,7 @@ int64_t iface_ring_drops(struct iface *iface)
     for (unsigned i = 0; i < iface->ring_count; i++) {
         if (getsockopt(iface->ring_fds[i], SOL_PACKET, PACKET_STATISTICS, &stats, &size) != 0)
             return -1;
-        iface->ring_drops += stats.tp_drops; /* reading resets */
+        iface->ring_drops += stats.tp_drops; /* reading resets the counter */
     }
     return iface->ring_count > 0 ? (int64_t)iface->ring_drops : -1;
 }
@@ -239,8 +241,8 @@ bool iface_push(const struct iface *iface)
 {
     bool more = false;
 
-    /* 0: nothing waits. More than that: so many bytes went, and then the send buffer may have been
-     * full. */
+    /* 0: nothing waits. Otherwise the number of sent bytes, after which the send buffer may have
+     * been full. */
     for (unsigned i = 0; i < iface->ring_count; i++) {
         ssize_t sent = send(iface->ring_fds[i], NULL, 0, MSG_DONTWAIT);
 

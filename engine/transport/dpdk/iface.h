@@ -23,8 +23,8 @@ struct iface {
     char name[IFNAMSIZ];
     int index;
     /**
-     * @brief Wakes sleeping threads, by the frames that its filter passes; holds promiscuous mode,
-     * which ends with it (also in a crash).
+     * @brief Packet socket that wakes sleeping threads by the frames that its filter passes, and
+     * holds promiscuous mode, which ends with the socket (also in a crash).
      */
     int packet_fd;
     bool wakes;
@@ -61,7 +61,7 @@ int iface_promiscuous(struct iface *iface, struct err *err);
  */
 void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset, bool vlan);
 /**
- * @brief Make packet_fd unreadable until the next such frame.
+ * @brief Make packet_fd unreadable until the next frame that passes its filter.
  *
  * To be called before the ring is read.
  */
@@ -79,7 +79,8 @@ int iface_counts(struct iface *iface, struct link_state *link);
  * of this host.
  */
 void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes);
-/** @brief Return the frames that met a full ring since it was opened; -1: unknown. */
+/** @brief Return the number of frames that found the ring full since the ring was opened; -1:
+ * unknown. */
 int64_t iface_ring_drops(struct iface *iface);
 /**
  * @brief Set the send buffers of an interface's sockets. Frames that wait elsewhere in the kernel

@@ -11,7 +11,7 @@
 #define LAYERS_MAX 2
 #define ITEMS_MAX (LAYERS_MAX + 3) /* Ethernet, 802.1Q, end */
 
-/* What rules compare with: this port's. Whatever a mask leaves out is zero. */
+/* Values that rules compare with, for this port. Bits outside a mask are zero. */
 struct specs {
     struct rte_flow_item_ipv4 ipv4;
     struct rte_flow_item_ipv6 ipv6;
@@ -33,10 +33,10 @@ static const struct rte_flow_item_udp udp_mask = {.hdr.dst_port = RTE_BE16(0xfff
 static const struct rte_flow_item_arp_eth_ipv4 arp_mask = {.tpa = RTE_BE32(0xffffffff)};
 static const struct rte_flow_item_icmp6_nd_ns solicitation_mask = {.target_addr = ALL_16};
 
-/* One header behind Ethernet; without a mask any of its kind will do. */
+/* One header after Ethernet; without a mask any of its kind matches. */
 struct layer {
     enum rte_flow_item_type type;
-    size_t spec; /* its place in struct specs */
+    size_t spec; /* its offset in struct specs */
     const void *mask;
 };
 
@@ -53,17 +53,17 @@ static const struct layer asks_nd = {RTE_FLOW_ITEM_TYPE_ICMP6_ND_NS,
                                      offsetof(struct specs, solicitation), &solicitation_mask};
 static const struct layer any_icmpv6 = {RTE_FLOW_ITEM_TYPE_ICMP6, 0, NULL};
 
-/* What a port has, for which a rule is made, or can't be done without. */
+/* Properties of a port that a rule is made for, or needs. */
 enum { ALWAYS = 1, IPV4 = 2, IPV6 = 4, GATEWAY4 = 8, GATEWAY6 = 16 };
 
 /* Partners know each other's Ethernet addresses: only a gateway has to ask, and to be asked. Its
- * answers come to our address. */
+ * answers are sent to this port's address. */
 static const struct rule {
     const char *what;
     unsigned made_for;
     unsigned needed_for;
     uint16_t type; /* EtherType */
-    bool spreads;  /* devices spread IP alone */
+    bool spreads;  /* devices spread IP only */
     const struct layer *layers[LAYERS_MAX];
 } rules[] = {
     {"EtherType 0x88b5", ALWAYS, ALWAYS, FRAME_TYPE_L2, false, {NULL}},
@@ -111,7 +111,7 @@ static bool is_ours(const struct arp_nd_responder *responder, const struct socka
            memcmp(&ipv6->sin6_addr, responder->ipv6, sizeof responder->ipv6) == 0;
 }
 
-/* What is sent to an address that the kernel owns is the kernel's. */
+/* Checks that the port has no address of the kernel, which gets frames to its own addresses. */
 static int check_addresses(const struct transport_port *port, struct err *err)
 {
     struct ifaddrs *owned = NULL;
@@ -132,7 +132,7 @@ static int check_addresses(const struct transport_port *port, struct err *err)
     return rc;
 }
 
-/* Drivers return what they like; DPDK's own variable holds the cause. */
+/* Cause of a driver's failure: drivers return various values; DPDK's own variable has the cause. */
 static int cause(void)
 {
     return rte_errno > 0 ? -rte_errno : -ENOTSUP;
@@ -166,16 +166,16 @@ static void put(struct rte_flow_item **at, enum rte_flow_item_type type, const v
     *(*at)++ = (struct rte_flow_item){.type = type, .spec = spec, .mask = mask};
 }
 
-/* What all rules of a port are made with. */
+/* Data that all rules of a port are made from. */
 struct maker {
     uint16_t id;
     struct specs specs;
-    struct rte_flow_action first[2];  /* the first queue; end */
-    struct rte_flow_action spread[2]; /* all of them */
+    struct rte_flow_action first[2];  /* first queue; end */
+    struct rte_flow_action spread[2]; /* all queues; end */
     struct rte_flow_error error;
 };
 
-/* Bare: of this EtherType, so without a tag. Tagged: of any VLAN and priority. */
+/* Makes a rule. Untagged: of this EtherType. Tagged: of any VLAN and priority. */
 static struct rte_flow *make(struct maker *maker, const struct rule *rule, bool tagged)
 {
     const struct rte_flow_attr ingress = {.ingress = 1};
@@ -212,7 +212,8 @@ static int refuse(const struct transport_port *port, const struct rule *rule,
                    routed ? "leave its `gateway` out, " : "");
 }
 
-/* What is not needed is let go where the driver can't do it: nobody of the run asks. */
+/* Adds a rule; an optional rule that the driver can't make is omitted, since no node of the run
+ * needs it. */
 static int add(struct transport_port *port, struct maker *maker, const struct rule *rule,
                struct err *err)
 {

@@ -16,12 +16,11 @@
 #include <stdlib.h>
 
 #define SETTLE_NS (200 * NS_PER_MS) /* a switch's processor may be behind */
-#define CATCH_UP_S 0.005            /* more at once would ask for more than the rate */
+#define CATCH_UP_S 0.005            /* more at once would exceed the rate */
 #define ASK_NS (200 * NS_PER_MS)
 #define GATEWAY_NS (5 * NS_PER_S)
 #define EVERY_MAX                                                                                  \
-    8u /* flows of which every frame is timed: of more the buckets are in no cache                 \
-        */
+    8u /* flows of which every frame is timed: the buckets of more fit into no cache */
 
 /* --- partners ----------------------------------------------------------------------------------*/
 
@@ -72,7 +71,7 @@ static void replace_by_all(enum frame_destination destination, struct frame_end 
     end->rank = FRAME_RANK_ALL;
 }
 
-/* Whether a partner is reached through the gateway: of what is sent, and of what is answered. The
+/* Whether a partner is reached through the gateway, for sent frames or for answers. The
  * responder is locked. */
 static bool needs_gateway(const struct dpdk_lane *lane)
 {
@@ -174,7 +173,7 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
     }
     due = learning->next < options->addresses
               ? pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next)
-              : 0; /* a pace that has nothing left would give up what is due */
+              : 0; /* a pace without frames left would give up due ones */
     if (due > 0)
         dpdk_ends(lane, lane->frame.lane.request.send_count, ends); /* the test port */
     while (sent < due && send_learning(lane, learning->next, ends[1].mac)) {
@@ -182,12 +181,12 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
         sent++;
     }
     pace_spend(&learning->pace, sent);
-    /* A sender that was late keeps to the rate, and ends later. */
+    /* A late sender keeps to the rate, and ends later. */
     if (learning->next < options->addresses && now_ns + SETTLE_NS > learning->until_ns)
         learning->until_ns = now_ns + SETTLE_NS;
     if (now_ns >= learning->until_ns)
         return 0;
-    return sent < due ? -EAGAIN : -EINPROGRESS; /* a device that stays full is not waited for */
+    return sent < due ? -EAGAIN : -EINPROGRESS; /* a device that remains full is not waited for */
 }
 
 /* --- prepare -----------------------------------------------------------------------------------*/
@@ -210,7 +209,7 @@ static int check_options(const struct lane_request *request, struct err *err)
         what = "ipv6-udp needs an IPv6 address on this port: set ipv6";
     if (what != NULL)
         return err_set(err, -EINVAL, "%s: %s", port->conf->name, what);
-    /* AF_PACKET puts an offloaded tag back, AF_XDP can't. */
+    /* AF_PACKET restores a removed tag, AF_XDP can't. */
     if (options->vlan && port->kernel && port->iface.vlan_offloaded &&
         strcmp(port->driver, "net_af_xdp") == 0)
         return err_set(err, -ENOTSUP,
@@ -221,7 +220,7 @@ static int check_options(const struct lane_request *request, struct err *err)
     return 0;
 }
 
-/* A MAC pads what is too short; what is made by software alone takes frames as they are. */
+/* Checks the frame size: a MAC pads short frames; a software device passes them unchanged. */
 static int check_padding(const struct transport_port *port, struct err *err)
 {
     static const char *const software[] = {"net_memif", "net_ring", "net_null"};
@@ -327,9 +326,9 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     };
 }
 
-/* A stream's frames may gather; who waits for one message wants to know at once, and so does a
- * probe. Only AF_PACKET has descriptors that tell. With several queues one lane would take what
- * tells another. */
+/* Whether the lane wakes for probes. A stream's frames may gather; a receiver of one message
+ * needs it at once, and so does a probe. Only AF_PACKET has descriptors that signal. With
+ * several queues one lane would take another's signals. */
 static bool woken_by_probes(const struct dpdk_lane *lane)
 {
     const struct frame_lane *frame = &lane->frame;
@@ -388,7 +387,7 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
 
 /* --- connect -----------------------------------------------------------------------------------*/
 
-/* The port speaks as this phase does: header kind and VLAN. */
+/* Sets the header kind and VLAN of the port's control frames as in this phase. */
 static void introduce(struct dpdk_lane *lane, int64_t now_ns)
 {
     struct arp_nd_responder *responder = port_responder_lock(lane->port);
@@ -403,7 +402,7 @@ static void introduce(struct dpdk_lane *lane, int64_t now_ns)
     lane->announced = true;
 }
 
-/* Receives what waits while no worker polls the queue: for its lane, if one is connected. */
+/* Receives waiting frames while no worker polls the queue: for its lane, if one is connected. */
 static void listen_between(struct port_queue *queue, int64_t now_ns)
 {
     struct dpdk_lane *lane = queue->lane;
@@ -417,8 +416,8 @@ static void listen_between(struct port_queue *queue, int64_t now_ns)
     (void)queue_announce_again(queue, now_ns);
 }
 
-/* Makes what comes on the queue the lane's, also before its worker is there: partners may be at
- * their start when this node is not. */
+/* Connects the queue with the lane, even before its worker is there: partners may start earlier
+ * than this node. */
 static void build(struct dpdk_lane *lane)
 {
     struct port_queue *queue = lane->queue;
@@ -462,7 +461,7 @@ static void begin(struct frame_lane *base, int64_t now_ns)
     eal_thread();
     pthread_mutex_lock(&lane->port->lock);
     iface_cork(&lane->port->iface, base->forwarder.queue == NULL);
-    listen_between(lane->queue, now_ns); /* a late worker finds here what its partners have sent */
+    listen_between(lane->queue, now_ns); /* a late worker finds frames from its partners */
     lane->started = true;
     pthread_mutex_unlock(&lane->port->lock);
     if (woken_by_probes(lane))
@@ -484,7 +483,7 @@ static void idle(struct transport_port *port, int64_t now_ns)
     pthread_mutex_unlock(&port->lock);
 }
 
-/* With several addresses: learning frames that were due too long before they could be sent. */
+/* With several addresses, also reports learning frames that were late. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
@@ -502,7 +501,8 @@ static void destroy(struct lane *base)
     struct forwarder *forwarder = &lane->frame.forwarder;
     struct port_queue *queue = lane->queue;
 
-    /* Its worker has let go of it; one that visits the queue may still receive for it. */
+    /* The lane's worker has released it; a worker that visits the queue may still receive for
+     * it. */
     pthread_mutex_lock(&lane->port->lock);
     for (; forwarder->head != forwarder->tail; forwarder->head++, ++*forwarder->dropped)
         rte_pktmbuf_free(forwarder->queue[forwarder->head % FRAME_FORWARD_QUEUE].frame);

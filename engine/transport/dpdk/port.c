@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A locally administered address that stays the same for a port of the same name. */
+/* Derives a locally administered address, the same for each port of the same name. */
 static void derive_mac(const struct transport_run *run, const char *name, uint8_t mac[FRAME_MAC])
 {
     uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
@@ -24,7 +24,8 @@ static void derive_mac(const struct transport_run *run, const char *name, uint8_
         mac[i] = (uint8_t)(hash >> 8 * i);
 }
 
-/* Others' frames are no business of a shared port's: no promiscuous mode. */
+/* Adds an address to the device. A shared port must not read others' frames: no promiscuous
+ * mode. */
 static int add_mac(const struct transport_port *port, struct rte_ether_addr *mac, struct err *err)
 {
     int rc = rte_eth_dev_mac_addr_add(port->id, mac, 0);
@@ -37,7 +38,7 @@ static int add_mac(const struct transport_port *port, struct rte_ether_addr *mac
                    port->conf->name, port->driver, rte_strerror(-rc));
 }
 
-/* The port's address, and the mode in which frames to it come in. */
+/* Chooses the port's address, and the mode in which frames to it are received. */
 static int choose_mac(struct transport_port *port, const struct transport_run *run, struct err *err)
 {
     const char *wanted = port->conf->mac;
@@ -84,7 +85,7 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
     lock_init(&port->lock);
     if ((rc = responder_set_addresses(&port->responder, conf, err)) != 0)
         goto cleanup;
-    /* Drivers make their sockets in the namespace of the thread that opens them. */
+    /* Drivers create their sockets in the namespace of the opening thread. */
     if ((rc = netns_enter(conf->netns, &before, err)) != 0)
         goto cleanup;
     if ((rc = port_device_open(port, err)) == 0)
@@ -120,7 +121,7 @@ static uint64_t port_link_bps(const struct transport_port *port)
 
     if (port->kernel)
         return port->iface.link_bps;
-    /* Devices without a wire invent a speed. */
+    /* Devices without a wire report an invented speed. */
     if (port->conf->pci == NULL || rte_eth_link_get_nowait(port->id, &link) != 0 ||
         link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
         return 0;
@@ -132,17 +133,18 @@ static void bare_address(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", text != NULL ? (int)strcspn(text, "/") : 0, text);
 }
 
-/* Frames/s that one core can send by a driver, at the very best: to ask for more is a mistake. No
- * bound stands for devices in memory (null, ring): what they do is this engine's own speed. */
+/* Frames/s that one core can send by a driver at most: a higher rate is a mistake. Devices in
+ * memory (null, ring) have no bound: their rate is that of this engine. */
 static const struct {
-    const char *driver; /* "": any on a bus */
+    const char *driver; /* "": any driver on a bus */
     double core_fps;
 } bounds[] = {
-    {"net_af_packet", 1e6}, /* a system call a burst and a copy in the kernel: 0.3 to 0.7 M seen */
-    {"net_af_xdp", 25e6},   /* on veth 0.4 to 1.2 M; with zero copy 14 to 24 M are reported */
-    {"net_tap", 1e6},       /* a system call a frame */
-    {"net_pcap", 1e6},      /* the same */
-    {"net_memif", 50e6},    /* a copy on either side */
+    /* A system call per burst and a copy in the kernel: 0.3 to 0.7 M seen. */
+    {"net_af_packet", 1e6},
+    {"net_af_xdp", 25e6}, /* on veth 0.4 to 1.2 M; with zero copy 14 to 24 M are reported */
+    {"net_tap", 1e6},     /* a system call per frame */
+    {"net_pcap", 1e6},    /* a system call per frame */
+    {"net_memif", 50e6},  /* a copy at either side */
     {"net_virtio_user", 50e6},
     {"", 150e6}, /* 100 Gbit/s of 64-byte frames: no send queue of a NIC takes more */
 };
@@ -156,7 +158,7 @@ static double core_fps(const struct transport_port *port)
     return 0;
 }
 
-/* By DPDK's names. */
+/* Writes the names of the used offloads, as in DPDK. */
 static void name_offloads(const struct transport_port *port, char *out, size_t size)
 {
     const struct {
@@ -187,7 +189,7 @@ static bool link_up(const struct transport_port *port)
     return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* Devices name their counters of received pause frames in many ways. */
+/* Whether a counter is of received pause frames, which devices name in many ways. */
 static bool counts_pause(const char *name)
 {
     return (strstr(name, "rx") != NULL || strstr(name, "receive") != NULL) &&
@@ -220,7 +222,7 @@ static void read_xstats(uint16_t id, struct port_hardware *counters)
     free(values);
 }
 
-/* AF_PACKET's driver counts no loss at all, AF_XDP's only its own: the kernel is asked. */
+/* Reads the kernel's counters: AF_PACKET's driver counts no loss, AF_XDP's only its own. */
 static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     struct iface *iface = &port->iface;
@@ -268,7 +270,7 @@ static void read_counters(struct transport_port *port, struct port_hardware *cou
     counters->errors = (int64_t)stats.ierrors;
     if (port->conf->pci != NULL)
         read_xstats(port->id, counters);
-    else if (!port->kernel) /* nor does an interface's MAC take them */
+    else if (!port->kernel) /* an interface's MAC does not consume them either */
         counters->pause_received = (int64_t)atomic_load(&port->pause_frames);
     if (port->kernel)
         kernel_hardware(port, counters);

@@ -14,26 +14,26 @@
 #define MEMPOOL_CACHE 256u
 #define FRAMES 1023u         /* buffers of a pool: burst, caches and the driver's send ring */
 #define FRAMES_XDP 16383u    /* AF_XDP fills its own rings from the pool first: 4,095 fail */
-#define DRIVER_HEADER 64u    /* at most what a driver receives in front of a frame (virtio: 12) */
+#define DRIVER_HEADER 64u    /* maximum that a driver receives in front of a frame (virtio: 12) */
 #define DESCRIPTORS 1024u    /* of a device's rings */
 #define RING_FRAMES 2048u    /* AF_PACKET's receive and send ring by default ... */
 #define RING_FRAMES_BIG 512u /* ... and when frames need RING_BIG bytes each */
 #define RING_SMALL 2048u
 #define RING_BIG 16384u
-#define RING_HEADER 66u /* of a slot, before the frame (TPACKET_V2) */
-#define RING_EXCEPT 32u /* of a slot, not asked of a buffer by the driver */
+#define RING_HEADER 66u /* part of a slot before the frame (TPACKET_V2) */
+#define RING_EXCEPT 32u /* part of a slot that needs no room in the driver's buffer */
 #define XDP_PAGE 4096u
-#define XDP_ROOM 2048u    /* a buffer holds at least so much */
+#define XDP_ROOM 2048u    /* minimum room of a buffer */
 #define XDP_HEADROOM 256u /* the kernel's own */
 
-/* How a port's device comes to be, and what its buffers hold. */
+/* Plan for opening a port's device, with the layout of its buffers. */
 struct plan {
     const char *bus;
     char arguments[128];
-    uint32_t data_room;      /* behind the headroom */
+    uint32_t data_room;      /* after the headroom */
     uint32_t receive_frames; /* 0: by its rings */
     uint32_t frame_max;      /* 0: ask the device */
-    uint32_t queues;         /* that a kernel interface is opened with */
+    uint32_t queues;         /* queues of a kernel interface */
     uint32_t ring_frames;    /* AF_PACKET's rings */
     uint32_t ring_slot;      /* bytes */
 };
@@ -60,8 +60,8 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
     plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
 }
 
-/* The pool is the memory that kernel and driver share (zero copy, unaligned chunks): a buffer with
- * all its headers is one page at most. */
+/* The pool is shared memory of kernel and driver (zero copy, unaligned chunks): a buffer with
+ * all its headers has at most one page. */
 static void plan_xdp(struct transport_port *port, struct plan *plan)
 {
     uint32_t room = port->iface.mtu + FRAME_ETHERNET + FRAME_VLAN + XDP_HEADROOM;
@@ -83,7 +83,7 @@ static void plan_xdp(struct transport_port *port, struct plan *plan)
         plan->frame_max = most;
 }
 
-/* "net_ring0,arguments" -> name and arguments. */
+/* Splits "net_ring0,arguments" into name and arguments. */
 static int plan_vdev(struct transport_port *port, struct plan *plan, struct err *err)
 {
     const char *comma = strchrnul(port->conf->vdev, ',');
@@ -130,7 +130,7 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
     return 0;
 }
 
-/* What a person can do when a device can't be had. */
+/* Advice for a device that can't be opened. */
 static const char *attach_remedy(const struct port_conf *conf)
 {
     if (conf->pci != NULL)
@@ -179,8 +179,8 @@ static struct rte_mempool *make_pool(const struct port_queue *queue, const char 
                                    rte_eth_dev_socket_id(id));
 }
 
-/* The cache of a core is emptied at one and a half of its size (rte_mempool); a queue has two
- * users, its worker and the main thread. */
+/* Frames of a receive pool. The cache of a core is emptied at one and a half of its size
+ * (rte_mempool); a queue has two users, its worker and the main thread. */
 uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
 {
     uint32_t held = (uint32_t)receives + sends + FRAME_FORWARD_QUEUE + FRAME_BURST_MAX;
@@ -203,7 +203,7 @@ static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_
 }
 
 /* Rates by queue (rte_eth_set_queue_rate_limit) are whole Mbit/s without preamble and gap: not
- * exact, so frames are paced here. The checksums that we send are right already (frame.h). */
+ * exact, so frames are paced here. Sent checksums are right already (frame.h). */
 int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err)
 {
@@ -249,8 +249,8 @@ static int make_queues(struct transport_port *port, const struct queue_layout *l
     return 0;
 }
 
-/* The largest frame: the interface's MTU; of other devices what they can, up to 9,216. Some say it
- * by frame and leave the MTU open (memif). */
+/* Chooses the largest frame: the interface's MTU; other devices' own maximum, up to 9,216. Some
+ * state it by frame and leave the MTU open (memif). */
 static void choose_mtu(struct transport_port *port, const struct plan *plan,
                        struct rte_eth_conf *conf)
 {
@@ -267,7 +267,7 @@ static void choose_mtu(struct transport_port *port, const struct plan *plan,
         port->frame_max = FRAME_SIZE_MAX;
 }
 
-/* Memory and rings of all queues, on the device's NUMA node. */
+/* Sets up memory and rings of all queues, on the device's NUMA node. */
 static int set_up_queues(struct transport_port *port, const struct plan *plan,
                          const struct queue_layout *layout, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port_state.h"
 
-#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#undef NS_PER_S /* DPDK's has another type than clock.h's */
 #include "clock.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ void queue_announce(struct port_queue *queue, int64_t now_ns)
     atomic_store_explicit(&queue->port->announced_ns, now_ns, memory_order_relaxed);
 }
 
-/* IEEE 802.3 annex 31B and IEEE 802.1Q 36: MAC control, to the address that no bridge forwards. */
+/* Whether a frame is MAC control (IEEE 802.3 annex 31B and IEEE 802.1Q 36), to the address that
+ * no bridge forwards. */
 static bool is_pause(const uint8_t *frame, uint32_t length)
 {
     static const uint8_t head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
@@ -70,7 +71,7 @@ void queue_receive_idle(struct port_queue *queue)
     struct rte_mbuf *frames[QUEUE_BURST];
     uint16_t count;
 
-    /* Bounded: a device that always has more (net_null) must not keep the worker here. */
+    /* Bounded: a device that always has more frames (net_null) must not keep the worker here. */
     for (unsigned bursts = 0; bursts < QUEUE_IDLE_BURSTS; bursts++) {
         count = rte_eth_rx_burst(port->id, queue->number, frames, QUEUE_BURST);
         for (uint16_t i = 0; i < count; i++)

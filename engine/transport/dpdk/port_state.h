@@ -57,7 +57,7 @@ struct transport_port {
     bool attached; /**< attached by us: detached at close */
     bool kernel;   /**< sends through a kernel interface */
     struct iface iface;
-    /** @brief PAUSE and PFC frames that arrived here, because no MAC consumed them. */
+    /** @brief PAUSE and PFC frames that the port received, because no MAC consumed the frames. */
     atomic_ullong pause_frames;
     bool by_reference; /**< passes its buffers to the receiver (net_ring), which may rewrite them */
     char device[64];

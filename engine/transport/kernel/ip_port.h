@@ -53,7 +53,7 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
 
 /** @brief Write a port's address for its partners, a part of the facts. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);
-/** @brief Read the address in a partner's blob; false: not the address of such a port. */
+/** @brief Read the address in a partner's blob; false: not the address of an IP port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);
 /**

@@ -2,7 +2,7 @@
 /**
  * @file
  * @brief Lane of frames (frame_lane.h) over a kernel socket, without the layout and the reception
- * of frames: the common part of such transports.
+ * of frames: the common part of the udp and packet transports.
  *
  * A sent frame is a head, followed behind its signature by a piece of the fill's table, which is
  * never copied. Adjacent frames of one flow and size can go as one message, which the device (or

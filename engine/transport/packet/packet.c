@@ -313,7 +313,7 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
     counters->sent_frames = (int64_t)port->sent - counters->dropped_send;
     counters->received_frames = (int64_t)port->received;
     if (getsockopt(port->ip.socket, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
-        own->ring_drops += stats.tp_drops; /* reading resets */
+        own->ring_drops += stats.tp_drops; /* reading resets the counter */
     if (counters->dropped_receive >= 0)
         counters->dropped_receive += (int64_t)(own->ring_drops + port->forward_dropped);
 }

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/tcp.h> /* struct tcp_info is longer than the C library's */
+#include <linux/tcp.h> /* its struct tcp_info is longer than the C library's */
 #include <netinet/in.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -28,14 +28,14 @@
 /* A connection without a claim is rejected after this time; a partner on a busy host connects
  * again. */
 #define CLAIM_TIMEOUT_NS NS_PER_S
-/* After so many rejections in a turn the listener rests until the next one; as many again may have
- * been accepted before. */
+/* After this number of rejections in a turn the listener pauses until the next turn; as many again
+ * may have been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
 #define TURN_REJECTED 64u
 #define ACCEPTED_MOST 64 /* connections per call: the main thread has other work, too */
 #define EVENTS 64
-/* A socket's unsent bytes are worth at most so much line: more than a sleeping worker oversleeps
- * where cores are fewer than nodes (17-21 ms were seen), so that the line never runs dry. */
+/* Unsent bytes of a socket in time on the line: more than a sleeping worker oversleeps if there
+ * are fewer cores than nodes (17-21 ms were seen), so that the line never runs empty. */
 #define UNSENT_NS (30 * NS_PER_MS)
 #define UNSENT_LEAST 65536.0
 #define UNSENT_MOST (4.0 * 1024 * 1024)
@@ -240,9 +240,9 @@ static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 
 /* --- options of a socket --- */
 
-/* TCP_NOTSENT_LOWAT bounds what a socket holds unsent: a paced flow holds next to nothing, an
- * unpaced one as much when the window closes as when it opened, so that buffered bytes do not make
- * the window's offered load larger. */
+/* TCP_NOTSENT_LOWAT limits the unsent bytes of a socket: a paced flow has next to none, an
+ * unpaced one as many when the window closes as when it opened, so that buffered bytes do not
+ * increase the window's offered load. */
 uint32_t tcp_unsent_most(const struct lane_request *request)
 {
     double line_bps = (double)request->line_rate_bps;

@@ -77,8 +77,8 @@ void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *s
  */
 void tcp_challenge_make(struct tcp_handshake *shake);
 /**
- * @brief Role of the end that proves that it holds the key: the two MACs differ, so neither can be
- * sent back as the other.
+ * @brief Role of an end that proves possession of the key: the MACs of the two roles differ, so
+ * that neither MAC can be sent back as the other.
  */
 enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
 
@@ -91,7 +91,7 @@ enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
  */
 void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 /**
- * @brief Return whether a claim or a proof was made with the key, for the bytes before it.
+ * @brief Return whether a claim or a proof was made with the key over the preceding bytes.
  *
  * @param shake Handshake up to there.
  * @param role Who has proven it.

@@ -27,7 +27,7 @@
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <linux/sockios.h>
-#include <linux/tcp.h> /* struct tcp_info is longer than the C library's */
+#include <linux/tcp.h> /* its struct tcp_info is longer than the C library's */
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@
 
 #define STREAMS_MAX 256
 #define PROBE_LINE_BYTES 154.0      /* a latency probe at layer 1: IPv4, with timestamps */
-#define REFILL_NS (200 * NS_PER_US) /* where the line rate is not known */
+#define REFILL_NS (200 * NS_PER_US) /* for an unknown line rate */
 #define EVENTS 64
 #define HANG_UPS ((uint32_t)EPOLLHUP | EPOLLRDHUP)
 #define WRITE_BYTES (256u * 1024)
@@ -76,7 +76,7 @@
 
 #define MEMBER(type, key, member) OPTION(type, tcp_options, key, member)
 
-/* What depends on the kernel is checked when a phase is prepared. */
+/* Rules that depend on the kernel are checked when a phase is prepared. */
 static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "streams", streams), .min = 1, .max = STREAMS_MAX, .initial = 1},
     {MEMBER(OPTION_NUMBER, "send_buffer", send_buffer), .max = UINT32_MAX},
@@ -328,9 +328,8 @@ static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
     message_stream_feed(stream, lane->buffer, got);
     if (stream->at.sequence > sequence)
         in->base.came_ns = now_ns;
-    /* The sender is done when its last byte and its end are acknowledged: an acknowledgement that
-     * waits for data to go with would hold up the whole phase (40 ms, or until a probe for lost
-     * tails asks). */
+    /* The sender is done when its last byte and its end are acknowledged: a delayed
+     * acknowledgement would hold up the whole phase (40 ms, or until a tail loss probe). */
     if (!ended && stream->ended)
         setsockopt(in->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
     if (stream->whole)

@@ -193,7 +193,7 @@ static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_se
     return true;
 }
 
-/* An empty datagram is an announcement. */
+/* Handles a datagram outside the streams; an empty one is an announcement. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
 {
     struct port_count *count = lane->lane.request.count;
@@ -355,7 +355,7 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
 
 extern const struct transport transport_udp;
 
-/* Between phases there is nothing to do: the kernel answers the network. */
+/* Between phases the transport has no work: the kernel answers the network. */
 const struct transport transport_udp = {
     .name = "udp",
     .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,

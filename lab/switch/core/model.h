@@ -325,7 +325,7 @@ int64_t model_next(const struct model *model);
 
 /**
  * @brief Correct the counts for a frame that did not leave, after `leave`: the device did not take
- * it (MODEL_DROP_HOST), or there is none (MODEL_DROP_LINK).
+ * the frame (MODEL_DROP_HOST), or the port has no device (MODEL_DROP_LINK).
  *
  * The frame stays the caller's.
  *
