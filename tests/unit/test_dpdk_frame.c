@@ -154,6 +154,46 @@ TEST_ROWS(each_frame_is_taken_for_what_it_is, "frame")
         assert_memory_equal(responder.gateway_mac, other, 6);
 }
 
+/* A port announces itself to a group, so that every switch learns its address, in frames of at
+ * least 60 bytes; another responder hears them, with a VLAN tag or without. */
+TEST(announcements_are_heard)
+{
+    static const uint8_t groups[][6] = {[HEADER_L2] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+                                        [HEADER_IPV4_UDP] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+                                        [HEADER_IPV6_UDP] = {0x33, 0x33, 0, 0, 0, 1}};
+    static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1}; /* RFC 4291 2.7.1 */
+    static const uint8_t tag[] = {0x81, 0x00, 0x00, 0x4d};
+
+    for (unsigned i = 0; i < 2 * COUNT(groups); i++) {
+        struct arp_nd_responder one = make((enum header_kind)(i / 2)), two = one;
+        uint8_t frame[RESPONDER_FRAME_MAX], answer[RESPONDER_FRAME_MAX];
+        uint32_t length, at = 12, answered = 0;
+
+        memcpy(one.mac, other, sizeof other);
+        one.ipv4[3] = one.ipv6[15] = 0x22;
+        one.vlan = i % 2;
+        one.vlan_tci = 77;
+        memset(frame, 0xee, sizeof frame);
+        length = responder_announcement(&one, frame);
+        assert_in_range(length, 60, RESPONDER_FRAME_MAX);
+        assert_memory_equal(frame, groups[i / 2], 6);
+        assert_memory_equal(frame + 6, other, 6);
+        if (one.vlan) {
+            assert_memory_equal(frame + at, tag, sizeof tag);
+            at += sizeof tag;
+        }
+        if (one.kind == HEADER_IPV4_UDP) /* Ethernet 2 and ARP 28, then padding of zeros */
+            for (at += 30; at < length; at++)
+                assert_int_equal(frame[at], 0);
+        if (one.kind == HEADER_IPV6_UDP)
+            assert_memory_equal(frame + at + 26, all_nodes, sizeof all_nodes);
+        assert_int_equal(responder_handle(&two, frame, length, answer, &answered),
+                         RESPONDER_CONSUMES);
+        assert_int_equal(answered, 0);
+        assert_false(two.gateway_known);
+    }
+}
+
 TEST(test_on_link)
 {
     struct arp_nd_responder responder = make(HEADER_IPV4_UDP);
