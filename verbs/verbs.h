@@ -7,9 +7,8 @@
  * (stream.c).
  *
  * A queue pair serves one stream in one direction: this end is its sender or its receiver. Only
- * credits, sent as headers alone, use the opposite direction.
- *
- * ring     places for received messages or credits, filled and freed in order
+ * credits, sent as headers alone, use the opposite direction. A queue pair's ring has places for
+ * received messages or credits, filled and freed in order.
  *
  * Credits keep the sender from sending without a place at the receiver: receivers are never "not
  * ready", and nothing is overwritten before it was verified.

@@ -5,11 +5,13 @@
  *
  * A lane is one queue of one port; each lane has one worker, each worker one core.
  *
+ * @code{.unparsed}
  * cores are named   they are the workers' alone: poll, unless none is left for the node's main
  *                   thread or `sleep` is set
  * more cores than   poll, each lane on a core of its own; the main thread keeps the others
  * lanes + 1
  * otherwise         one worker that sleeps until its next frame is due, on any core
+ * @endcode
  *
  * A lane gets a core on its port's NUMA node where one is free.
  */

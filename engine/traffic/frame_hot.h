@@ -5,11 +5,13 @@
  *
  * Included behind the transport's hooks, so that the compiler makes variants of each body:
  *
+ * @code{.unparsed}
  * frame_t                                   a frame of the transport
  * tx_take, tx_data, tx_set, tx_burst,       frames to be sent, and those not taken
  * tx_put_back, pass_frame, pass_data
  * rx_burst, rx_prefetch, rx_classify,       received frames
  * rx_see, rx_unexpected, rx_free, rx_release
+ * @endcode
  *
  * Sending, run to completion: the due frames, a burst at most, are written over buffers that
  * already hold the phase's frame. A frame that the device does not take counts as never sent: its

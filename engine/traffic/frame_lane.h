@@ -425,8 +425,7 @@ int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns);
  */
 bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
-/* --- sending order
- * ----------------------------------------------------------------------------- */
+/* --- sending order --------------------------------------------------------------------------- */
 
 /**
  * @brief Plan a flush after frames were sent: they may wait in a kernel's ring until more are sent.

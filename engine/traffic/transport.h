@@ -6,11 +6,13 @@
  * One documented table of functions; each transport exports one symbol, its table. A transport
  * knows ports, lanes and flows; it never sees the barrier, the documents or the records.
  *
+ * @code{.unparsed}
  * port   sending and receiving device of a rank; opened once, lives for the whole run
  * phase  task of all ports at once: traffic, sizes, load, times
  * queue  a port's sending and receiving side for one core; a port has one or more
  * lane   one queue's share of one phase; prepared by the main thread, then polled by one
  *        worker thread, then destroyed by the main thread
+ * @endcode
  *
  * With several queues a flow is sent by one lane, so that its sender does not reorder, and may be
  * received by any: the device distributes received frames by a hash over their addresses and ports.

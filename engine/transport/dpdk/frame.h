@@ -5,7 +5,9 @@
  *
  * No I/O and no DPDK.
  *
+ * @code{.unparsed}
  * Ethernet 14 | 802.1Q 4 | IPv4 20 or IPv6 40, UDP 8 | signature 18 | fill
+ * @endcode
  *
  * Sizes count the FCS (RFC 2544), which the device adds: `length` is in memory, 4 less. The fill is
  * equal pseudo-random bytes in every frame (a prefix of one table), so a receiver compares instead

@@ -8,8 +8,10 @@
  * Keyed BLAKE2b (crypto_generichash), 16 bytes. Later data on the connection are not authenticated,
  * but verified byte by byte.
  *
+ * @code{.unparsed}
  * acceptor    challenge                     proof
  * connector              claim                     message ... message, end mark
+ * @endcode
  */
 #ifndef ENGINE_TCP_HANDSHAKE_H
 #define ENGINE_TCP_HANDSHAKE_H

@@ -9,7 +9,9 @@
  * result. One model is one switch module; modules are joined by trunk ports.
  * doc/developer/switch.md describes each part by formula.
  *
+ * @code{.unparsed}
  * wire in -> table, faults -> [fabric of limited capacity] -> queue -> wire out
+ * @endcode
  *
  * Events of one time have a fixed order: departures, arrivals (each by port), fabric, held frames,
  * PAUSE renewals, matching.

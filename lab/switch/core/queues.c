@@ -619,8 +619,7 @@ void crossbar_act(struct model *model)
     wake(model, agent_of(model, AGENT_MATCH), next);
 }
 
-/* --- admission to an output
- * -------------------------------------------------------------------- */
+/* --- admission to an output ------------------------------------------------------------------ */
 
 bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
 {
