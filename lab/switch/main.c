@@ -25,6 +25,7 @@
 #define SHORT_NS (5 * NS_PER_US)  /* too short for a sleep */
 #define HOUSEKEEPING_NS NS_PER_MS /* input, links, records */
 #define LAST_WORDS_NS (60 * NS_PER_MS)
+#define LINE_BYTES 4096 /* first room for a line */
 
 static const char usage[] =
     "usage: switchbench-switch [--version] [--help]\n"
@@ -44,7 +45,8 @@ static void note_signal(int number)
 }
 
 struct program {
-    char *line; /* the last of standard input, without its end */
+    char *line; /* of standard input, without its end: the last one, or `used` bytes of the next */
+    size_t used;
     size_t room;
     struct description description;
     struct port_array port_array;
@@ -52,25 +54,42 @@ struct program {
     unsigned reports; /* requested reports that have not begun */
 };
 
-/* Read the next line into `line`, waiting for it as poll() does. 1; 0: it is not there yet; -1: the
- * input has ended or can't be read. Nothing is read ahead, so that poll() sees what is there. */
+/* Read the next line into `line`, waiting for it as poll() does. 1; 0: its end is not there yet;
+ * -1: the input has ended or can't be read. A byte at a time, so that a line in pieces stops
+ * nothing and poll() sees what is there. */
 static int read_line(struct program *program, int wait_ms)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got;
 
-    if (poll(&input, 1, wait_ms) != 1)
-        return 0;
-    if (getline(&program->line, &program->room, stdin) < 0)
-        return -1;
-    program->line[strcspn(program->line, "\r\n")] = '\0';
-    return 1;
+    while (poll(&input, 1, wait_ms) == 1) {
+        if (program->used == program->room) {
+            char *grown = realloc(program->line, 2 * program->room + LINE_BYTES);
+
+            if (grown == NULL)
+                return -1;
+            program->line = grown;
+            program->room = 2 * program->room + LINE_BYTES;
+        }
+        got = read(STDIN_FILENO, program->line + program->used, 1);
+        if (got < 0 || (got == 0 && program->used == 0))
+            return -1;
+        if (got > 0 && program->line[program->used] != '\n') {
+            program->used++;
+            continue;
+        }
+        program->line[program->used] = '\0';
+        program->line[strcspn(program->line, "\r")] = '\0';
+        program->used = 0;
+        return 1;
+    }
+    return 0;
 }
 
 static int set_up(struct program *program, struct err *err)
 {
     int rc;
 
-    setvbuf(stdin, NULL, _IONBF, 0);
     if (read_line(program, -1) != 1)
         return err_set(err, -EINVAL, "the input ended before the description did");
     rc = describe_read(&program->description, program->line, err);

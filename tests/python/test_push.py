@@ -5,12 +5,14 @@ stays on this machine. With real hosts: tests/system."""
 from __future__ import annotations
 
 import io
+import json
 import os
 import platform
 import re
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,31 @@ def test_the_modelled_switch_runs_too(folder: Path) -> None:
         pytest.skip("a build without DPDK")
     done = subprocess.run([switch], input="", capture_output=True, text=True, check=False, env={})
     assert done.stderr.startswith("switchbench-switch: the input ended before the description did")
+
+
+def test_half_a_command_does_not_stop_the_modelled_switch(folder: Path) -> None:
+    """It forwards while the rest of a line is awaited, and then answers the whole line."""
+    switch = folder / "switchbench-switch"
+    if not switch.exists():
+        pytest.skip("a build without DPDK")
+    ports = [{"name": f"p{number}", "vdev": f"net_null{number}"} for number in range(2)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [switch], stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1, env={}
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"switch": {"name": "s", "ports": ports}}) + "\nrep")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["type"] == "ready"
+        time.sleep(0.2)
+        process.stdin.write("ort\n")
+        said, errors = process.communicate()
+    reports = [json.loads(line) for line in said.splitlines()]
+    totals = [record for record in reports if record["type"] == "total"]
+    assert [record["reason"] for record in totals] == ["report", "end-of-input"]
+    assert totals[0]["received"] >= 1000  # net_null has 32 frames whenever it is asked
+    assert errors == ""
 
 
 def test_doctor_knows_its_transports(
