@@ -97,6 +97,7 @@ class FakeNode:
         place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
         if (self.behaviour, trial["id"]) in (("half-then-dies", 3), ("dies-in-1", 1)):
             return self.fault_die()
+        self.trial = trial["id"]
         sent, came, intended = self.counts(trial)
         write(frame_side("source", mine, theirs, *sent, intended=intended) | place)
         write(frame_side("destination", theirs, mine, *came) | place)
@@ -175,6 +176,17 @@ class FakeNode:
         """Send the same record twice."""
         ends = (f"{self.name}:e0", f"{self.names[-1]}:e0")
         write(frame_side("source", *ends, 1000, 900))
+
+    def fault_overflow(self) -> None:
+        """Send times whose sums do not fit a column, in later trials while the run ends."""
+        time.sleep(0.1 * self.trial)
+        times = {
+            "type": "histogram", "node": self.name, "trial": self.trial, "phase": 0,
+            "network": "lab", "src": f"{self.other}:e0", "dst": f"{self.name}:e0",
+            "kind": "one_way", "count": 1, "sum_ns": (1 << 63) - 1, "buckets": "1:1",
+        }  # fmt: skip
+        write(times)
+        write(times)
 
     def fault_chatty(self) -> None:
         for _ in range(2000):

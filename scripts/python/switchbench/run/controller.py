@@ -394,6 +394,9 @@ class Controller:
                 RunError(f"{node.place} wrote what is no record of it: {line[:120]!r}: {error}")
             )
             return
+        except RunError as error:  # sums do not fit a column; ending the nodes goes on
+            self._fault(error)
+            return
         kind = record["type"]
         node.hear(record)
         if self._reset is not None:
@@ -595,11 +598,11 @@ def device_reset(
     errors = [RunError("device_reset: the trial ended before its command was run: raise reset_s")]
 
     def run() -> None:
-        errors.clear()
         try:
             run_command(command, "device_reset")
+            errors.clear()
         except RunError as error:
-            errors.append(error)
+            errors[:] = [error]
 
     timer = threading.Timer(PART * trial.window_s, run)
 
