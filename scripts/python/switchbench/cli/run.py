@@ -233,13 +233,13 @@ class _Measurement:
         lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
         if not lost or self.run.on_missing != "exclude" or not self.run.site.launcher.is_far:
             return False
-        before = self.run
+        before = self.run, self.left_out
         try:
             self._exclude(lost)
             self._find_hosts()
         except SwitchbenchError as error:
             outcome.faults.append(str(error))
-            self.run = before
+            self.run, self.left_out = before
             return False
         return True
 
