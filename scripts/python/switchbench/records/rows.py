@@ -217,7 +217,8 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
         return value, gap if value is None else None
     if name != "pdv":
         return {"min": times.min_ns, "mean": times.mean_ns, "max": times.max_ns}[name], None
-    # RFC 5481 4.2: D(99.9 %) - D(min). The clocks' difference cancels out, except in delays that
+    # RFC 5481 4.2: D(99.9 %) - D(min). The clocks' difference cancels out, except in delays that it
+    # made negative.
     if kind == IPDV:
         return None, None
     high, why = _value_ns(kind, "p99_9", times)

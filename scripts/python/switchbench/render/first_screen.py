@@ -374,10 +374,7 @@ def findings(summary: SummaryDocument) -> list[Said]:
 
 
 def _together(found: Sequence[Said]) -> Iterator[Said]:
-    """Yield findings, with sentences on one port that differ in numbers alone joined into one.
-
-    Are one finding.
-    """
+    """Yield findings; sentences on one port that differ in numbers alone are joined into one."""
     alike: dict[tuple[str, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")

@@ -232,6 +232,7 @@ def steps(measured: Measured) -> Iterator[Figure]:
 
 # --- single times (Salmon, Stein and Sterling 1998, Figures 3 to 6) -------------------------------
 # A run may keep millions of times. The figure draws a few of each small field, so that single
+# ones are drawn, too: readers look for the branches and the outliers in these figures.
 
 _DOTS = 6000  # points drawn in a figure
 _FIELDS = (160, 120)  # fields of the figure, by size and by time
