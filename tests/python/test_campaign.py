@@ -260,7 +260,7 @@ def test_cables_are_asked_for_and_recognised(tmp_path: Path, answers: Path, cli:
         ((link(6, "p3"), link(9, "p5")), "node2:e0 is at sw1 p5, the site says sw1 p4"),
     ):
         say(answers, *links)
-        error = cli("campaign", out).err
+        error = cli.refuses("campaign", out)
         assert error == f"switchbench: the cables are not as they have to be: {words} [SB-CABLES]\n"
     say(answers, link(6, "p3"), link(9))
     assert "move node1:e0 from p3 to p5" in cli.prints("campaign", out, status=3)
@@ -274,7 +274,7 @@ def test_a_cable_that_was_to_stay(tmp_path: Path, answers: Path, cli: Command) -
     assert "move node1:e0 from p1 to p3" in cli.prints("campaign", conf, "--out", out, status=3)
     say(answers, link(3), link(3))
     words = "node2:e0 lost its link meanwhile, and was to stay in sw1 p2"
-    assert words in cli("campaign", out).err
+    assert words in cli.refuses("campaign", out)
     say(answers, link(3), link(1))
     cli.prints("campaign", out)
 
