@@ -707,7 +707,8 @@ static ino_t inode_of(int fd)
 TCP(two_ranks_have_one_connection)
 {
     static const struct pattern_request requests[] = {
-        {.name = "exchange", .n = 2, .bytes = 8}, /* two messages of one flow in a step */
+        {.name = "exchange", .n = 2, .bytes = 8},        /* two messages of one flow in a step */
+        {.name = "exchange", .n = 2, .bytes = 8u << 20}, /* which arrive in parts */
         {.name = "bcast", .n = BATTERY_PORTS, .bytes = 1000},
         {.name = "aapc", .n = BATTERY_PORTS, .local = true, .bytes = 8},
     };

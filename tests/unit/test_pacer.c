@@ -203,6 +203,12 @@ TEST(shares_make_a_table)
         few += turns.flow[i] == 1;
     assert_float_equal((double)few / turns.count, 0.01 / 1.0098, 0.5 / TURNS_MAX);
     free(turns.flow);
+    turns = turns_of((const double[]){1 - 1e-9, 1e-9}, 2); /* less than a turn is one */
+    assert_int_equal(turns.count, TURNS_MAX + 1);
+    assert_int_equal(turns.flow[TURNS_MAX / 2 - 1] + turns.flow[TURNS_MAX / 2] +
+                         turns.flow[TURNS_MAX / 2 + 1],
+                     1);
+    free(turns.flow);
 }
 
 /* At any time no flow is a frame ahead of its share, or behind it, by more than the others' ties.
