@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Run time of a node at any time, with a bound of its error.
+ * @brief The run's common clock on one node, with a bound of its error.
  *
  * No I/O, constant memory. Run time is node 0's CLOCK_MONOTONIC, and for `ptp` its CLOCK_REALTIME.
  * A node has it in one of three modes:

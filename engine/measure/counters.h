@@ -63,8 +63,8 @@ struct flow_reordering {
  */
 struct flow_side {
     /**
-     * @brief Live counts of the flow's side. Counts of several queues add up, up to
-     * `reordering.near`.
+     * @brief Counts until now. The counters from here to `reordering.near` of several queues are
+     * added together.
      */
     struct flow_count live;
     struct flow_window window;

@@ -112,7 +112,8 @@ static inline void delay_stats_restart(struct delay_stats *stats, struct delay_s
 }
 
 /**
- * @brief Add successive delivered frames of one delay, which directly follow the last frame.
+ * @brief Add to a stream's delays a run of frames with equal delay, right after the last frame
+ * added.
  *
  * @param stats Delays of a stream.
  * @param all Buckets by flow.

@@ -30,8 +30,7 @@ static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
 }
 
 /**
- * @brief Return the next 64 bits of a sequence: the nth call gives the nth bits of its initial
- * state.
+ * @brief Return the next 64 bits of a pseudo-random sequence, which its initial state determines.
  *
  * @param state State of the sequence; moved on.
  * @return Bits.

@@ -115,7 +115,8 @@ static inline uint32_t signature_words(uint32_t field)
 }
 
 /**
- * @brief Return the time for the signatures of a burst, with the sum of its words.
+ * @brief Return the time stamp for a burst's signatures, and the sum of its 16-bit words, which the
+ * checksum needs.
  *
  * @return Time.
  */

@@ -136,7 +136,7 @@ enum traffic {
  */
 struct burst_options {
     uint64_t frames; /**< frames per burst of a port with the whole load */
-    /** @brief Frames per burst of this port; listed shares below the whole load reduce the number.
+    /** @brief Frames per burst of this port: fewer if its flows' shares add up to less than 100 %.
      */
     uint64_t own_frames;
     int64_t gap_ns; /**< from the end of a burst to the begin of the next */
@@ -413,8 +413,8 @@ struct lane {
     bool rx_done;
     struct lane_moved moved; /**< of its flows, when all of them were accounted last */
     /**
-     * @brief The lane counts duplicated, reordered and late messages in this phase, as transports
-     * of frames always do; set by prepare.
+     * @brief True: duplicated, reordered and late messages are counted in this phase, as frames
+     * always are. Set by prepare().
      */
     bool judges_order;
     /**
@@ -462,7 +462,7 @@ struct flow_reading {
     bool measured[LATENCY_KINDS]; /**< in this phase */
 };
 
-/** @brief Amount of accounting that a lane does at once. */
+/** @brief Number of flows whose counts a lane brings up to date in one call. */
 enum account {
     ACCOUNT_ALL,  /**< all flows, at the end */
     ACCOUNT_SOME, /**< some more flows, a few microseconds' work */

@@ -318,7 +318,7 @@ struct phase_clock clock_of_phase(const struct phase_run *run);
 /* --- records (report.c) --- */
 
 /**
- * @brief Record, before the start, that this node is too late for the window.
+ * @brief Report an event if this node is ready only after the phase's window has opened.
  *
  * @param run Phase.
  */

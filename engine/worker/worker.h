@@ -65,7 +65,7 @@ struct interval_ring *interval_ring_make(uint32_t flows);
  */
 void interval_ring_free(struct interval_ring *ring);
 /**
- * @brief Make the interval mark that is due, if any, of accounted flows; for the worker.
+ * @brief Store the byte counts of a lane's received flows if an interval has ended; for the worker.
  *
  * @param ring Ring of marks.
  * @param grid When marks are made.

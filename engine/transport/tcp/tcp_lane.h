@@ -66,8 +66,8 @@ struct transport_port {
     struct ip_port ip;          /**< first member; its socket is the listener */
     uint8_t key[TCP_KEY_BYTES]; /**< key of the last prepared lane; no arrival is read before */
     /**
-     * @brief Over the listener (data: NULL), the arrivals, and outgoing connections that are not
-     * ready yet (data: the port).
+     * @brief epoll descriptor that watches the listener (event data NULL), accepted connections,
+     * and outgoing connections that are not established yet (event data: the port).
      */
     int epoll;
     bool listening;                  /**< the listener wakes threads that wait for `epoll` */

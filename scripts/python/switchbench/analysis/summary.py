@@ -121,7 +121,7 @@ class Summary:
         self._begin()
 
     def _begin(self) -> None:
-        """Reset what only `finish` needs."""
+        """Empty the collections that `finish` fills."""
         self._sweep = series.SweepTable(self._trials)
         self._computed: dict[TrialKey, list[Record]] = {}
         self._executions = series.ExecutionTable(self._trials)

@@ -34,7 +34,7 @@ _MISTAKES = (
 
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
-    """Return the figures of a file; raise ConfigurationError where the file has none."""
+    """Read the measured values in a program's output; ConfigurationError where there are none."""
     names = "{}, {}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
     try:  # Windows starts the file with a byte order mark
         text = (_content(path) if content is None else content).decode("utf-8-sig")

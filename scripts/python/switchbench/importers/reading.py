@@ -166,7 +166,7 @@ class Form:
     """
 
     def __init__(self, name: str) -> None:
-        """Read the form of a given name from programs.toml."""
+        """Read the declaration of one table layout from programs.toml, by its name."""
         form: dict[str, Any] = PROGRAMS["forms"][name]
         self.tool: str = form["tool"]
         self.title, self.header = re.compile(form["title"]), re.compile(form["header"])

@@ -75,9 +75,10 @@ def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
 
 
 def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> dict[str, int]:
-    """Return the number of host ports for each group: equal, with the surplus where ports are.
+    """Divide host ports evenly among the device's groups of ports; return the number for each.
 
-    A group smaller than its share is full.
+    A group with fewer ports than its share is filled. What cannot be divided evenly goes to the
+    groups that already hold the most hosts.
     """
     shares = dict.fromkeys(groups, 0)
     surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}

@@ -249,7 +249,7 @@ def _incidences(
 def channel_of(
     measure: str, found: Observations, rows: Ints, n: Floats, k: Floats, load_bps: Floats
 ) -> Channel:
-    """Return the channel of the given rows of the observations."""
+    """Collect the evidence of one measure: the given rows of the observations, as a Channel."""
     ports = int(max(found.src.max(initial=0), found.dst.max(initial=0))) + 1
     keys, pair = numbered(found.src[rows] * ports + found.dst[rows], ports * ports)
     phase = found.phase[rows]

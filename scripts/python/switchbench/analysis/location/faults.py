@@ -770,7 +770,10 @@ def _drop(model: Model) -> None:
 
 
 def _by_chance(fault: PlacedFault) -> bool:
-    """Return whether a fault may fit the sum of several others: a fault of some pairs or phases."""
+    """Return true for a fault of some pairs or phases only.
+
+    Such a fault may explain by chance what several other faults cause together.
+    """
     return fault.pairs is not None or fault.kind == "intermittent"
 
 

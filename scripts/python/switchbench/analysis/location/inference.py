@@ -283,7 +283,7 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
 
 
 def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
-    """Return the channel with the faults that explain it.
+    """Find the faults that explain the rows of a channel, the evidence of one measure.
 
     Of many rows, randomly drawn phases are explained first, since a period of the pattern could
     coincide with one of the network. Their faults apply to all rows, and faults that they can't
@@ -542,7 +542,7 @@ def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> b
 
 
 def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
-    """Return whether a closed load is slow because its acknowledgements share a slow direction.
+    """Return whether TCP or RDMA is slow because its acknowledgements cross a slow direction.
 
     The acknowledgements use the other direction of the element, whose capacity is even lower.
     """

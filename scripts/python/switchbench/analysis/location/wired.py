@@ -179,7 +179,7 @@ def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
     distinct = NameIndex.of(groups.get(name, "") for name in names)
 
     def ends(of: Callable[[str], Sequence[Element]]) -> Ints:
-        """Return the part of each port."""
+        """Return for each port the number of its part of the network."""
         return np.array([parts.part(*of(name)) for name in names], np.int64)
 
     def module(name: str) -> list[Element]:

@@ -211,7 +211,7 @@ def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
 
 
 def steps(measured: Measured) -> Iterator[Figure]:
-    """Yield the times of functions by size, for each path and number of ranks."""
+    """Yield figures: time of each collective operation by message size, a curve per transport."""
     curves = []
     for entry in at(measured.summary, "steps.functions") or ():
         # Logarithmic axes need values above 0.

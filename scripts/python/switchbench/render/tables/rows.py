@@ -89,7 +89,7 @@ def sure(entry: Entry) -> float:
 
 
 def alike(entry: Entry) -> list[str]:
-    """Return the elements that the same flows pass as a suspect's element."""
+    """Return the other elements that a suspect's flows pass: no traffic tells them apart."""
     others = (one for one in entry["alike"] if one != entry["element"])
     return [" ".join((one["name"], one["direction"])).rstrip() for one in others]
 
