@@ -2,8 +2,9 @@
 """Ten results directories of real runs, kept so that their numbers stay the same.
 
 Each folder of data/golden holds a run's configuration, its plan, its records and its summary.
-Where a mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the
-commit says which numbers changed and why."""
+Where a mended defect changes a number, `PYTHONPATH=tests/system .venv/bin/python
+tests/python/golden.py NAME...` makes the kept summary anew, and the commit says which numbers
+changed and why."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ class SearchOutcome(NamedTuple):
 class SearchResult:
     """Result of a search; bounds in the unit of its range, None for a bound that does not exist.
 
-    Of a search of loads one for each goal (RFC 9971, Goal Result). Of a count the lower bound is
-    that of its last search, in progress too.
+    A search of loads has one result for each goal (RFC 9971, Goal Result). The lower bound of a
+    count is that of its last search, even of one still in progress.
     """
 
     outcome: SearchOutcome
