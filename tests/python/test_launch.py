@@ -399,11 +399,13 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
         HostResult("node2", 2, ("no such device",)),
         HostResult("node3", 0, ("done",)),
         HostResult("node4", 3, ()),
+        HostResult("node5", 2, ("node5 has no such device",)),
     ]
     assert list(side_by_side(results)) == [
         "node[1,3]: done",
         "node2: no such device",
         "node4: failed with status 3, without a word",
+        "node5: node5 has no such device",
     ]
 
 

@@ -373,6 +373,19 @@ def test_a_later_search_asks_for_lengths_below_what_failed() -> None:
     assert asked.count(325) == 2
 
 
+def test_a_later_search_takes_nothing_for_held_that_an_earlier_one_measured() -> None:
+    """A device that holds 700 frames in the first search, and 300 after it."""
+    first = len(run(CountSearch(1000, UNIT), holding(700))[1])
+    asked: list[float] = []
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        asked.append(trial.value)
+        return holding(700 if len(asked) <= first else 300)(trial)
+
+    [found] = run(CountSearch(1000, UNIT, repeats=2), measure)[0].result()
+    assert found.longest == (700, 300)
+
+
 def test_a_count_that_the_tester_cannot_offer() -> None:
     def measure(trial: ProposedTrial) -> TrialLoss:
         return TrialLoss(1, 0, trial.duration_s, tester_limited=trial.value > 50)
