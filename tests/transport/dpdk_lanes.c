@@ -924,6 +924,31 @@ TEST_BETWEEN(each_frame_is_counted_as_what_it_is, fresh, end)
     }
 }
 
+/* Five frames of each flow do not divide by its four UDP source ports: in any random order of the
+ * streams each flow sends its whole transfer, and no frame more. */
+TEST_BETWEEN(each_flow_sends_its_whole_transfer, fresh, end)
+{
+    const uint32_t flows = 3, frames = 5;
+
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        again(state);
+        bed.options.header = HEADER_IPV4_UDP;
+        bed.options.frame.udp_sources = 4;
+        set_phase(TRAFFIC_TRANSFER, 128, 1e5, START_NS + NS_PER_S);
+        bed.phases[0].seed = bed.phases[1].seed = seed;
+        bed.phases[0].transfer_bytes = bed.phases[1].transfer_bytes =
+            frames * (128 - FRAME_ETHERNET - FRAME_IPV4 - FRAME_UDP - FRAME_FCS);
+        begin(flows, false);
+        play(START_NS + 2 * MS, 10 * US);
+        assert_true(bed.lanes[0]->tx_done);
+        (void)count(0);
+        for (uint32_t i = 0; i < flows; i++) {
+            assert_int_equal(bed.flows[0][i].side.live.frames, frames);
+            assert_int_equal(bed.flows[0][i].side.live.payload_bytes, bed.phases[0].transfer_bytes);
+        }
+    }
+}
+
 /* --- sending on --------------------------------------------------------------------------------*/
 
 #define OUT 1023u  /* frames that a send ring holds */
