@@ -196,8 +196,7 @@ static int check(const struct verbs_lane *lane, struct err *err)
                        label, most, lane->mtu);
     if (phase->traffic == TRAFFIC_SCHEDULE &&
         (o->qp.service != VERBS_RC || o->qp.operation != VERBS_SEND))
-        return err_set(err, -EINVAL,
-                       "%s: the messages of steps go by service rc and operation send", label);
+        return err_set(err, -EINVAL, "%s: a schedule needs service rc and operation send", label);
     rc = check_gid(port, o->qp.gid_index, err);
     for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
         rc = check_partner(lane, &request->flows[i], true, err);
@@ -513,11 +512,13 @@ static int check_info(const struct verbs_end *end, struct err *err)
     char ours_text[VERBS_GID_TEXT], theirs_text[VERBS_GID_TEXT];
 
     if (end->base.sends && !qp_info_fits(theirs, end->stride))
-        return err_set(err, -EPROTO,
-                       "%s: rank %u offers %u places of %u bytes from %u on, at an MTU of %u, for "
-                       "messages of %u: use the same version of switchbench-node everywhere",
-                       label, verbs_partner(end), theirs->slots, theirs->stride, theirs->first,
-                       theirs->mtu, end->stride);
+        return err_set(
+            err, -EPROTO,
+            "%s: rank %u has %u receive buffers of %u bytes from index %u on and an MTU of %u, "
+            "which do not fit messages of %u bytes: use the same version of switchbench-node "
+            "everywhere",
+            label, verbs_partner(end), theirs->slots, theirs->stride, theirs->first, theirs->mtu,
+            end->stride);
     if (!end->qp->port->ethernet || gid == NULL ||
         verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(theirs->gid))
         return 0;
@@ -597,7 +598,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
         return 0;
     if (now_ns - lane->connecting_since_ns < SUSPECT_NS)
         return -EAGAIN;
-    return err_set(err, -EAGAIN, "%s: rank %u has not offered its queue pair for this phase",
+    return err_set(err, -EAGAIN, "%s: rank %u has not sent its queue pair for this phase",
                    lane->port->label, verbs_partner(verbs_lane_end(lane, lane->connected)));
 }
 

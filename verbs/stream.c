@@ -551,7 +551,7 @@ static void take_end_mark(struct verbs_in *in)
     if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
         !read_end_mark(in, slot_of(in, in->place)))
         err_set(&in->end.base.lane->lane.error, -EPROTO,
-                "rank %u sent a message behind the last barrier", in->end.base.flow->src);
+                "rank %u sent a message after the last barrier", in->end.base.flow->src);
     in->arrived--;
     leave(in);
 }
@@ -651,7 +651,7 @@ static void take_piece(struct message_end *base)
     if (in->lengths[in->place] != length) {
         base->stream.side->corrupted++;
         err_set(&base->lane->lane.error, -EBADMSG,
-                "rank %u sent a piece of %u bytes where one of %u was due", base->flow->src,
+                "rank %u sent a piece of %u bytes instead of %u bytes", base->flow->src,
                 in->lengths[in->place], length);
         return;
     }

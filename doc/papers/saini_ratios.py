@@ -143,7 +143,7 @@ def main(words: list[str]) -> int:
             summary = json.loads((path / "summary.json").read_text())
             systems += systems_of(path.resolve().name, summary)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            parser.error(f"{path} is no results directory: {error}")
+            parser.error(f"{path} is not a results directory: {error}")
     for one in systems:
         for key, value in (("hpl", args.hpl), ("stream", args.stream)):
             if value is not None:

@@ -58,7 +58,7 @@ static int read_partners(FILE *in, char *token, struct partner **partners, struc
     if (fgets(line, sizeof line, in) == NULL)
         return 0;
     if (strcspn(line, "\n") != TOKEN_DIGITS)
-        return err_set(err, -EINVAL, "a token of %d digits comes first", TOKEN_DIGITS);
+        return err_set(err, -EINVAL, "the first line must be a token of %d digits", TOKEN_DIGITS);
     memcpy(token, line, TOKEN_DIGITS);
     while (rc == 0 && fgets(line, sizeof line, in) != NULL && line[0] != '\n') {
         struct partner *more = reallocarray(*partners, (size_t)count + 1, sizeof *more);

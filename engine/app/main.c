@@ -55,7 +55,7 @@ static int parse_options(int argc, char **argv, const char *said[WORDS], struct 
         said[option] = optarg != NULL ? optarg : "";
     }
     if (argc - optind > 1)
-        return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
+        return err_set(err, -EINVAL, "give at most one job file, not %d", argc - optind);
     said[FILE_NAME] = argv[optind];
     return 0;
 }

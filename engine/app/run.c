@@ -84,7 +84,7 @@ static int print_plan(struct node *node)
     sigset_t none;
 
     if (rc < 0) {
-        err_set(&node->err, rc, "no plan document");
+        err_set(&node->err, rc, "no plan document on standard input");
         return node->status != 0 ? node->status : 2;
     }
     sigemptyset(&none);
@@ -92,7 +92,7 @@ static int print_plan(struct node *node)
     if (document->kind == DOCUMENT_PLAN)
         rc = plan_print(node->records, document->plan, &node->err);
     else
-        rc = err_set(&node->err, -EINVAL, "--plan wants a plan document");
+        rc = err_set(&node->err, -EINVAL, "--plan needs a plan document on standard input");
     document_free(document);
     return rc < 0 ? err_status(rc) : 0;
 }
@@ -157,7 +157,8 @@ static int run_node(struct node *node)
         if (document->kind == DOCUMENT_TRIAL)
             rc = trial_run(node, document->trial);
         else
-            rc = err_set(&node->err, -EINVAL, "after peers come only trials and quit");
+            rc = err_set(&node->err, -EINVAL,
+                         "after peers, only trial and quit documents are allowed");
         document_free(document);
         if (rc < 0 && rc != -ECANCELED)
             rc = node_fail(node, rc);

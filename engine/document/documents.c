@@ -267,7 +267,7 @@ static int check_job(const struct doc_job *job, struct err *err)
                        "job.run must be 1 to 64 letters, digits, '-', '.' or '_', not '%s'",
                        job->run);
     if (job->clock.error_ns > 0 && job->clock.mode != CLOCK_PTP)
-        return err_set(err, -EINVAL, "job.clock: error_ns goes with ptp");
+        return err_set(err, -EINVAL, "job.clock: error_ns needs mode: ptp");
     return 0;
 }
 

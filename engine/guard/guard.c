@@ -109,8 +109,9 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     }
     remedy(rules, advice, sizeof(advice));
     if (*reason)
-        return err_set(err, -EPERM, "Interface %s %s%s; traffic at line rate may not go there: %s.",
-                       name, by, reason, advice);
+        return err_set(err, -EPERM,
+                       "Interface %s %s%s; switchbench does not send there at line rate: %s.", name,
+                       by, reason, advice);
     if (rules->shared)
         return err_set(err, -EPERM,
                        "Interface %s can't be `shared: true`; nothing was found there that needs "
@@ -184,11 +185,11 @@ int guard_host_rdma(const char *root, const char *port, struct guard_interfaces 
         add_interface(interfaces, name);
     add_device(device, interfaces);
     if (interfaces->count == 0 && !sysfs_exists("%s", device))
-        return err_set(err, -EPERM,
-                       "RDMA port %.40s: no interface and no device is found that it belongs to, "
-                       "so that what its cable carries is not known: give the port a device that "
-                       "the kernel tells of.",
-                       port);
+        return err_set(
+            err, -EPERM,
+            "RDMA port %.40s belongs to no interface or PCI device in /sys, so it is not "
+            "known whether traffic there is safe: name an RDMA port that has one.",
+            port);
     return 0;
 }
 

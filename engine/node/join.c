@@ -214,8 +214,8 @@ static int open_key(struct node *node, const struct doc_peers *doc, const uint8_
         length != sizeof sealed ||
         crypto_box_seal_open(key, sealed, sizeof sealed, public_key, secret_key) != 0 ||
         sodium_is_zero(key, TRANSPORT_KEY_BYTES))
-        return err_set(&node->err, -EBADMSG, "peers: the key for %s was not sealed to its hello",
-                       node->name);
+        return err_set(&node->err, -EBADMSG,
+                       "peers: the key for %s was not encrypted for its hello", node->name);
     return 0;
 }
 
@@ -272,7 +272,7 @@ static int await_clock(struct node *node)
     if (asked == CLOCK_PTP)
         return err_set(
             &node->err, -EINVAL,
-            "clock: ptp, but the kernel of %s calls its clock not synchronized: start chronyd, or "
+            "clock: ptp, but the kernel of %s reports an unsynchronized clock: start chronyd, or "
             "ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
             node->name);
     if (clocks.with_node_0)
@@ -334,7 +334,7 @@ int join_run(struct node *node)
     if (rc == 0)
         rc = node_await_document(node, &document);
     if (rc == 0 && document->kind != DOCUMENT_PEERS)
-        rc = err_set(&node->err, -EINVAL, "after the job must come peers");
+        rc = err_set(&node->err, -EINVAL, "the document after the job must be peers");
     if (rc == 0)
         rc = open_key(node, document->peers, public_key, secret_key);
     if (rc == 0)

@@ -143,9 +143,7 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
                        "phase",
                        plan->label, plan->transport, request->receive_count, request->send_count);
     if (lane->forwards && plan->unreliable)
-        return err_set(err, -EINVAL,
-                       "%s: a chain is forwarded over a reliable service only: what "
-                       "another loses could not be sent on",
+        return err_set(err, -EINVAL, "%s: a chain needs a reliable service: use service rc",
                        plan->label);
     return 0;
 }

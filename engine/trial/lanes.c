@@ -227,12 +227,12 @@ int lane_resolve_load(struct phase_lane *lane, struct err *err)
     /* The other users of a shared port need room, among them the controller's connection. */
     if (conf->shared && line_bps == 0)
         return err_set(err, -EINVAL,
-                       "port %s is shared, and its line rate is not known: set line_rate, so that "
-                       "%d %% of it can be kept to",
+                       "port %s is shared, and its line rate is not known: set line_rate, because "
+                       "the load may be at most %d %% of it",
                        conf->name, SHARED_PERCENT);
     if (conf->shared && (load->unlimited || asked_bps > line_bps * SHARED_PERCENT / 100))
         return err_set(err, -EINVAL,
-                       "port %s is shared: a load of at most %d %% of its line rate is for it",
+                       "port %s is shared: its load may be at most %d %% of its line rate",
                        conf->name, SHARED_PERCENT);
     if (line_bps > 0 && asked_bps > line_bps)
         return err_set(err, -EINVAL,
@@ -346,10 +346,10 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
                                trial_blob_id(trial, own->part_index, rank), &flow->partner,
                                clock_now());
         if (rc == -EAGAIN)
-            err_set(err, rc, "%s has not told the address of %s", node_name_of(node, place->node),
+            err_set(err, rc, "%s has not sent the address of %s", node_name_of(node, place->node),
                     place->name);
         else if (rc < 0)
-            return err_set(err, rc, "can't ask %s for the address of %s: %s",
+            return err_set(err, rc, "can't request from %s the address of %s: %s",
                            node_name_of(node, place->node), place->name, strerror(-rc));
         else if (i == lane->fetched)
             lane->fetched++;

@@ -261,7 +261,8 @@ def test_cables_are_asked_for_and_recognised(tmp_path: Path, answers: Path, cli:
     ):
         say(answers, *links)
         error = cli.refuses("campaign", out)
-        assert error == f"switchbench: the cables are not as they have to be: {words} [SB-CABLES]\n"
+        where = "cables are not where the round needs them"
+        assert error == f"switchbench: {where}: {words} [SB-CABLES]\n"
     say(answers, link(6, "p3"), link(9))
     assert "move node1:e0 from p3 to p5" in cli.prints("campaign", out, status=3)
     say(answers, link(8), link(11))
@@ -292,10 +293,10 @@ def test_a_campaign_is_refused(
 
 def test_a_directory_that_is_no_campaign(tmp_path: Path, cli: Command) -> None:
     said = cli.refuses("campaign", tmp_path)
-    assert "is no campaign: it has no campaign.json that can be read" in said
+    assert "is not a campaign's directory: it has no campaign.json that can be read" in said
     for state, says in (
-        ('{"schema": "switchbench-campaign/9"}', "is of a newer form"),
-        ('{"schema": "switchbench-campaign/1", "rounds": 3}', "is no campaign"),
+        ('{"schema": "switchbench-campaign/9"}', "has a newer format"),
+        ('{"schema": "switchbench-campaign/1", "rounds": 3}', "is not a campaign's directory"),
     ):
         (tmp_path / "campaign.json").write_text(state)
         assert says in cli.refuses("campaign", tmp_path)

@@ -94,4 +94,4 @@ def test_init_writes_what_can_be_planned(
     clauses = (tmp_path / "new.yaml").read_text().partition("expect:")[2].splitlines()
     assert len({line.index("#") for line in clauses if "#" in line}) <= 1
     said = cli.refuses("init", "new.yaml", "--lab", "tree")
-    assert "new.yaml is there already: name another file" in said
+    assert "new.yaml exists already: name another file" in said

@@ -108,7 +108,7 @@ def test_files_without_an_end_are_not_read(
         sparse.truncate(1 << 40)
     for path in (str(tmp_path / "fifo"), "/dev/zero", str(tmp_path / "terabyte"), str(tmp_path)):
         said = cli.refuses(*command, path)
-        assert re.search("is no regular file|is too large|Is a directory", said)
+        assert re.search("is not a regular file|is too large|Is a directory", said)
 
 
 # --- what holds for every program --------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_commands_read_results_anywhere(
     for words in (("report", directory, "--out", page), ("compare", f"a={directory}", directory)):
         said = cli(*words)  # all is shown, made of the tables
         assert (said.status, "switchbench-node" in said.out + said.err) == (2, False), words
-        assert "nor can it be made again" not in said.err
+        assert "the tables do not suffice to rebuild the summary" not in said.err
 
 
 # --- what people see of the golden results, whole -------------------------------------------------
@@ -365,7 +365,7 @@ def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
 
 
 def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no JSON can be made of that"):
+    with pytest.raises(RunError, match="the file can't be written as JSON"):
         write_plan(tmp_path, make_run(make_site(), about={"x": "\ud800"}))
     assert not (tmp_path / PLAN).exists()
 
@@ -411,14 +411,14 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/3 does"),
     "newer": (
         lambda file: file.write_text('{"schema":"switchbench-plan/4"}'),
-        "is of a newer form (switchbench-plan/4",
+        "has a newer format (switchbench-plan/4",
     ),
     "without ports": (
         lambda file: file.write_text('{"schema":"switchbench-plan/3"}'), "is damaged: KeyError",
     ),
     "another form": (
         lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),
-        "it has no seed; bring it back",
+        "it has no seed; copy it",
     ),
 }  # fmt: skip
 

@@ -435,13 +435,13 @@ def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
 
 
 TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
-NO_FORM = "is not what it has to be"
+NO_FORM = "is invalid"
 
 
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [
-        ("flow", {"node": "node2"}, "is no port of that"),
+        ("flow", {"node": "node2"}, "which node node2 does not have"),
         ("flow", {"node": "node7"}, "this run has none of that name"),
         ("flow", {"trial": 4}, "this run has no trial 4"),
         ("flow", {"repeat": 4}, "this run has no trial 0, repeat 4"),
@@ -471,7 +471,7 @@ def test_a_record_that_no_node_of_the_run_wrote(
 
 def test_what_is_no_json_is_not_written_and_what_has_no_end_is_unknown(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path / "new")
-    with pytest.raises(RunError, match="no JSON can be made of that"):
+    with pytest.raises(RunError, match="the file can't be written as JSON"):
         directory.write_summary({"mean": object()})
     assert not (tmp_path / "new" / SUMMARY).exists()
     directory.write_summary({"mean": float("inf"), "min": float("nan")})

@@ -457,7 +457,7 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     assert differ in (["e0 mtu", "control port"], ["e0 speed", "e0 mtu", "control port"])
     assert list(silent) == ["node3"]
     assert silent["node3"].startswith("it can't be reached (")
-    with pytest.raises(ConfigurationError, match="hosts are asked by ssh"):
+    with pytest.raises(ConfigurationError, match="hosts are reached by ssh"):
         alike.survey(site(tmp_path, launch="hand"), [])
 
 

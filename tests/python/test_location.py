@@ -850,7 +850,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
     for place in (tmp_path / "nothing", tmp_path / "empty"):
         status, _, err = cli("locate", place)
         assert status == 2
-        assert err.startswith(f"switchbench: {place} is no results directory: ")
+        assert err.startswith(f"switchbench: {place} is not a results directory: ")
     directory = unpack("clauses", tmp_path)
     (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
     status, _, err = cli("locate", directory, "--topology", tmp_path / "bad.yaml")

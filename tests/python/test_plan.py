@@ -262,7 +262,7 @@ REFUSED: dict[str, tuple[str | bytes, str | list[str]]] = {
     ),
     "a number without end": (
         f"{SWITCH}tests:\n- {{pattern: chain, window: {'7' * 5001}s}}\n",
-        f'4: tests.0.window: "{"7" * 56}..." is a number of 5001 digits',
+        f'4: tests.0.window: "{"7" * 56}..." has 5001 digits, and at most 40 can be read',
     ),
 }
 
@@ -287,7 +287,7 @@ def test_plan_refuses(
 
 
 SET_REFUSED = {
-    f"tests.{'9' * 5000}.load=5%": "there is no tests.99",
+    f"tests.{'9' * 5000}.load=5%": "there is no key tests.99",
     f"{'a.' * 3000}b=1": "the key has more than 64 parts",
 }
 

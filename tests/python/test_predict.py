@@ -269,7 +269,7 @@ def test_collective_operations_are_left_out(tmp_path: Path, cli: Command) -> Non
     steps = "- {pattern: allreduce, ranks: [4], message_sizes: [1KiB]}\n"
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
-    assert "nothing can be predicted of collective operations" in cli.refuses("predict", path)
+    assert "no prediction is possible for collective operations" in cli.refuses("predict", path)
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
     said = cli.prints("predict", path, "--models", "max-min")
     assert "not predicted: 1 setting of collective operations" in said
@@ -289,7 +289,7 @@ def test_fast_rates_are_written_out(cli: Command) -> None:
 def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     write_plan(tmp_path, compile_run(read(Request(PROJECT / "conf/chain.yaml"))))
     said = cli.refuses("predict", tmp_path, "--set", "load=50%")
-    assert "--set goes with a configuration" in said
+    assert "--set is for a configuration" in said
     said = cli.refuses("predict", tmp_path)
     assert f"no results in {tmp_path}: it has no summary.json" in said
     assert not measured_bps({}, tmp_path)

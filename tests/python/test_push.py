@@ -362,6 +362,6 @@ def test_a_folder_that_is_not_as_it_was_made_goes_no_further(
     (tmp_path / "spoilt" / place).write_text("other\n")
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "spoilt" / "switchbench-node"))
     with pytest.raises(
-        ConfigurationError, match=f"{place} is not as its SHA256SUMS has it: install"
+        ConfigurationError, match=f"{place} differs from its checksum in SHA256SUMS: install"
     ):
         push.collect()

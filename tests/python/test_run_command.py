@@ -233,8 +233,8 @@ def test_programs_are_named_or_beside_the_engine(
 
 def test_what_can_not_be_watched() -> None:
     for site, trials, says in (
-        (make_site(), 2, "one trial is repeated, and these are 2: choose by --pattern"),
-        (make_site(launch="ssh"), 1, "node1:e0 is not shared: a watch runs on labs"),
+        (make_site(), 2, "exactly one trial can be repeated, not 2: choose by --pattern"),
+        (make_site(launch="ssh"), 1, "node1:e0 is not shared: a watch needs a simulated network"),
     ):
         run = make_run(site, *(make_trial(site, number) for number in range(trials)))
         with pytest.raises(ConfigurationError, match=says):

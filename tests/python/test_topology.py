@@ -435,7 +435,7 @@ def test_several_outputs_in_one(monkeypatch: pytest.MonkeyPatch, cli: Command) -
         (["import"], "--lldp FILE or --ibnetdiscover FILE"),
         (["import", "--ibnetdiscover", str(SUBNET), "--json"], "--json does not go with"),
         (["import", "--ibnetdiscover", str(SUBNET), "--switches", "x"], "goes with --lldp only"),
-        (["import", "--lldp", "-"], "does not say whose output it is"),
+        (["import", "--lldp", "-"], "the host of an output is missing"),
     ],
 )
 def test_bad_words_are_one_sentence(
@@ -454,7 +454,7 @@ def test_names_and_halls_that_need_care() -> None:
     apart = read({"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}})
     assert apart["modules"] == ["sw1", "sw2"]
     assert "trunks" not in apart
-    with pytest.raises(ConfigurationError, match="says of no host"):
+    with pytest.raises(ConfigurationError, match="the file has no host"):
         read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switches={"leaf1"})
 
 

@@ -191,7 +191,7 @@ def test_where_selects() -> None:
         (clause("lost_frames", "0"), "is not a comparison"),
         (clause("lost_frames", "== 0e"), "is not a comparison"),
         (clause("lost_frames", "=> 0"), "is not a comparison"),
-        (clause("round_trip_p99_us", "<= 5 Mbit/s"), "Mbit/s is no unit of a time"),
+        (clause("round_trip_p99_us", "<= 5 Mbit/s"), "Mbit/s is not a unit of a time"),
         *(
             (clause("lost_frames", "== 0") | {"clause": words}, "which no verdict here can state")
             for words in (
@@ -514,8 +514,8 @@ def test_wrong_keys(
     ("content", "words"),
     [
         (None, "can't be read: No such file or directory"),
-        (b"hello", "is no secret key of ssh-keygen"),
-        (b"\xff\xfe", "is no key: it is not text"),
+        (b"hello", "is not a secret key of ssh-keygen"),
+        (b"\xff\xfe", "is not a key of ssh-keygen: the file is not text"),
         (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAA\n-----END OPENSSH PRIVATE KEY-----\n",
          "can't sign: "),
     ],
@@ -539,7 +539,7 @@ def test_missing_programs(
     monkeypatch.setenv("PATH", "/nowhere")
     status, _, err = cli("verify", directory, "--allowed-signers", key.parent / "allowed")
     assert status == 2
-    assert "ssh-keygen is not installed: it is in Debian's package openssh-client" in err
+    assert "ssh-keygen is not installed: install OpenSSH's client" in err
 
 
 def test_nobody_signs_what_was_changed(directory: Path, key: Path, cli: Command) -> None:
@@ -657,7 +657,7 @@ OTHER_XML = other_text("verdict.xml", "failure", "skipped")
         (other_summary(lambda s: s["verdict"].update(scope="Other words.")),
          "can't be relied on: verdict.xml is not the verdict of summary.json"),
         (milder_clauses, "summary.json is not what the tables amount to: "),
-        (half_written, "summary.json is half written: "),
+        (half_written, "summary.json is incomplete: "),
         (other_text("clauses.json", "== 0", "<= 9"), "clauses.json is not what was fixed before"),
         (OTHER_XML, "verdict.xml is not the verdict of"),
         (other_row("events", details='{"sha256":"0"}'), "first row of the table `events` has the"),
@@ -767,15 +767,15 @@ def manifest(text: str) -> Damage:
     ("damage", "words"),
     [
         (half_written, "its run has not ended or was killed (`switchbench table"),
-        (newer("manifest", 1), "manifest.json is of a newer form (switchbench-manifest/2; this"),
-        (newer("summary", 2), "summary.json is of a newer form (switchbench-summary/3; this"),
+        (newer("manifest", 1), "manifest.json has a newer format (switchbench-manifest/2; this"),
+        (newer("summary", 2), "summary.json has a newer format (switchbench-summary/3; this"),
         (manifest("{"), "manifest.json is damaged"),
         (manifest("[]"), "manifest.json is damaged"),
         (other_text("manifest.json", '"flows.parquet"', '"\\ud800"'), "manifest.json is damaged: "),
         *((other_text("manifest.json", '"flows.parquet"', f'"{name}"'),
            f"manifest.json is damaged: at the file '{name}'")
           for name in ("/etc/passwd", "../elsewhere", "plots/../../elsewhere", "..")),
-        (lambda d: shutil.rmtree(d), "is no results directory"),
+        (lambda d: shutil.rmtree(d), "is not a results directory"),
         (lambda d: [path.unlink() for path in d.iterdir()], "no results in"),
     ],
 )  # fmt: skip

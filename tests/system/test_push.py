@@ -190,7 +190,7 @@ def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Pat
     site = site_of(hosts) | {"ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}}}
     done = push(hosts, tmp_path, site, "--privilege", "setcap")
     assert done.returncode == 2
-    assert "does not do for ports with `pci` (node1:e0)" in runs.sentence(done.stderr)
+    assert "is not enough for ports with `pci` (node1:e0)" in runs.sentence(done.stderr)
     assert not (hosts.home("node1") / far.SHARED_FOLDER.lstrip("/")).exists()
 
 

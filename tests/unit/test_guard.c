@@ -109,7 +109,7 @@ TEST(interfaces_are_found_in_sys)
         {"mlx5_0", 0, 1, "ib0"},
         {"rxe0/1", 0, 2, "eth7"},
         {"mlx5_9/1", 0, 0, ""},
-        {"odd0/1", -EPERM, 0, "RDMA port odd0/1: no interface and no device is found"},
+        {"odd0/1", -EPERM, 0, "RDMA port odd0/1 belongs to no interface"},
         {"odd0/2", -ENODEV, 0, "There is no RDMA port odd0/2"},
         {"../net/1", -ENODEV, 0, ""},
     };

@@ -163,7 +163,7 @@ def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
     [
         ("shared", "node2 and node1 are different machines (their boot ids differ)"),
         # On one machine: tests/system/test_clocks.py.
-        ("ptp", "calls its clock not synchronized"),
+        ("ptp", "reports an unsynchronized clock"),
     ],
 )
 def test_what_two_machines_do_not_have_is_rejected(

@@ -85,13 +85,13 @@ int responder_set_addresses(struct arp_nd_responder *responder, const struct por
     if (responder->has_ipv4 &&
         parse(AF_INET, conf->ipv4, responder->ipv4, &responder->ipv4_prefix, 32) != 0)
         return err_set(err, -EINVAL,
-                       "%s: '%s' is no IPv4 address with its prefix, as in "
+                       "%s: '%s' is not an IPv4 address with a prefix, such as "
                        "198.18.0.1/16",
                        conf->name, conf->ipv4);
     if (responder->has_ipv6 &&
         parse(AF_INET6, conf->ipv6, responder->ipv6, &responder->ipv6_prefix, 128) != 0)
         return err_set(err, -EINVAL,
-                       "%s: '%s' is no IPv6 address with its prefix, as in "
+                       "%s: '%s' is not an IPv6 address with a prefix, such as "
                        "2001:2::1/64",
                        conf->name, conf->ipv6);
     if (conf->gateway == NULL)
@@ -100,7 +100,7 @@ int responder_set_addresses(struct arp_nd_responder *responder, const struct por
     responder->has_gateway6 =
         parse(AF_INET6, conf->gateway, responder->gateway6, &ignored, 128) == 0;
     if (!responder->has_gateway4 && !responder->has_gateway6)
-        return err_set(err, -EINVAL, "%s: gateway '%s' is no IPv4 or IPv6 address", conf->name,
+        return err_set(err, -EINVAL, "%s: gateway '%s' is not an IPv4 or IPv6 address", conf->name,
                        conf->gateway);
     return 0;
 }

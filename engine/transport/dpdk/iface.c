@@ -28,7 +28,7 @@ static int read_facts(struct iface *iface, struct err *err)
     if ((rc = link_read(iface->route_fd, iface->index, &link)) != 0)
         return err_set(err, rc, "interface '%s' can't be read: %s", iface->name, strerror(-rc));
     if (link.type != ARPHRD_ETHER)
-        return err_set(err, -EINVAL, "interface '%s' is no Ethernet interface", iface->name);
+        return err_set(err, -EINVAL, "interface '%s' is not an Ethernet interface", iface->name);
     if (!(link.flags & IFF_UP))
         return err_set(err, -ENETDOWN, "interface '%s' is down: 'ip link set %s up'", iface->name,
                        iface->name);

@@ -123,8 +123,8 @@ static int check_addresses(const struct transport_port *port, struct err *err)
     for (const struct ifaddrs *at = owned; at != NULL && rc == 0; at = at->ifa_next)
         if (is_ours(&port->responder, at->ifa_addr))
             rc = err_set(err, -EADDRINUSE,
-                         "%s: its address %s is the kernel's too, on %s: raw frames of a shared "
-                         "port need one that is theirs alone",
+                         "%s: its address %s is the kernel's too, on %s: give the shared port an "
+                         "address of its own",
                          port->conf->name,
                          at->ifa_addr->sa_family == AF_INET ? port->conf->ipv4 : port->conf->ipv6,
                          at->ifa_name);
@@ -206,7 +206,7 @@ static int refuse(const struct transport_port *port, const struct rule *rule,
     bool routed = (rule->needed_for & (GATEWAY4 | GATEWAY6)) != 0;
 
     return err_set(err, cause(),
-                   "%s: %s can't tell %s from the frames of those who share the port (%s): %suse "
+                   "%s: %s can't tell %s from the frames of other users of the port (%s): %suse "
                    "tcp or verbs there, or a port that nothing else needs",
                    port->conf->name, port->driver, rule->what, reason(error),
                    routed ? "leave its `gateway` out, " : "");

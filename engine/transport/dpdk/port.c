@@ -52,7 +52,7 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
     else if (wanted != NULL && strcmp(wanted, "keep") != 0 &&
              (rte_ether_unformat_addr(wanted, &mac) != 0 || (mac.addr_bytes[0] & 1)))
         return err_set(err, -EINVAL,
-                       "%s: '%s' is no address of one station, as in "
+                       "%s: '%s' is not a unicast MAC address, such as "
                        "02:00:00:00:00:01",
                        port->conf->name, wanted);
     memcpy(port->responder.mac, mac.addr_bytes, FRAME_MAC);

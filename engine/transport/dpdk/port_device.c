@@ -161,7 +161,8 @@ static int attach(struct transport_port *port, const struct plan *plan, struct e
         port->attached = true;
     }
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0)
-        return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
+        return err_set(err, rc, "%s: DPDK does not know the device '%s'", port->conf->name,
+                       port->device);
     snprintf(port->driver, sizeof port->driver, "%s", info.driver_name);
     port->by_reference = strcmp(port->driver, "net_ring") == 0;
     return 0;
@@ -298,7 +299,8 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
 
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||
         (rc = choose_queues(&layout, port->conf, &info, err)) != 0)
-        return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
+        return err_set(err, rc, "%s: DPDK does not know the device '%s'", port->conf->name,
+                       port->device);
     choose_mtu(port, plan, &conf);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;

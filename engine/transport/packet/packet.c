@@ -259,7 +259,7 @@ static int open_device(struct transport_port *port, struct err *err)
 
     if (ip->link.type != ARPHRD_ETHER || !(ip->link.flags & IFF_UP))
         return err_set(err, -ENETDOWN, "%s: interface '%s' is %s", ip->conf->name, ip->iface,
-                       ip->link.type != ARPHRD_ETHER ? "no Ethernet interface"
+                       ip->link.type != ARPHRD_ETHER ? "not an Ethernet interface"
                                                      : "down: 'ip link set IFACE up'");
     memcpy(port->mac, ip->link.mac, sizeof port->mac);
     frame_max = ip->link.mtu + ETH_HLEN + FRAME_FCS;

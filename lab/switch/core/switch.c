@@ -238,13 +238,13 @@ static int check_chain(const struct model_conf *conf, unsigned port, struct err 
 
     vlan_peer(conf, port, &others);
     if (of->vlan > 0 && others != 1)
-        return err_set(err, -EINVAL, "ports: %s: VLAN %u has %u ports: it takes two", of->name,
+        return err_set(err, -EINVAL, "ports: %s: VLAN %u has %u ports: a VLAN has two", of->name,
                        of->vlan, others + 1);
     if (of->cable == NULL)
         return 0;
     if (other == MODEL_NO_PORT || other == (int)port || conf->ports[other].cable == NULL ||
         strcmp(conf->ports[other].cable, of->name) != 0)
-        return err_set(err, -EINVAL, "ports: %s: `cable` and that of %s have to name each other",
+        return err_set(err, -EINVAL, "ports: %s: its `cable` and that of %s must name each other",
                        of->name, of->cable);
     if (conf->pause.send)
         return err_set(err, -EINVAL, "ports: %s: a cable between two ports takes no PAUSE",
@@ -265,10 +265,11 @@ static int check_ports(const struct model_conf *conf, struct err *err)
             return err_set(err, -EINVAL, "ports: duplicate name '%s'", port->name);
         if (port->senders.step_count > 0 && (port->rate_bps > 0 || !port->trunk))
             return err_set(err, -EINVAL,
-                           "ports: %s: `rates` by senders are a trunk's, in place of `rate_bps`",
+                           "ports: %s: only a trunk takes `rates`, and then no `rate_bps`",
                            port->name);
         if (!ascend(&port->senders))
-            return err_set(err, -EINVAL, "ports: %s: its rates have to ascend by ports",
+            return err_set(err, -EINVAL,
+                           "ports: %s: sort the steps of `rates` by `ports`, lowest first",
                            port->name);
         rc = check_chain(conf, i, err);
         if (rc < 0)
@@ -289,12 +290,11 @@ int model_check(const struct model_conf *conf, struct err *err)
     if (at_inputs && (conf->capacity.step_count > 0 || collapse->above > 0))
         return err_set(
             err, -EINVAL,
-            "queueing input or voq and a capacity or collapse of the module exclude each "
-            "other: a frame would wait at its input for two things");
+            "queueing input or voq can't be combined with `capacity` or `collapse`: leave one out");
     if (at_inputs && conf->shared)
-        return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
+        return err_set(err, -EINVAL, "shared memory needs output queues: set queueing: output");
     if (at_inputs && conf->recovery_ms > 0)
-        return err_set(err, -EINVAL, "a recovery is the outputs': queueing has to be output");
+        return err_set(err, -EINVAL, "recovery_ms needs output queues: set queueing: output");
     if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
         return err_set(err, -EINVAL, "pause: low has to be below high");
     if (collapse->above > 100 || collapse->to > 100 || (collapse->above > 0 && collapse->to <= 0))
@@ -302,7 +302,7 @@ int model_check(const struct model_conf *conf, struct err *err)
                        "collapse: above_percent and to_percent are shares of the ports' rates, "
                        "above 0 and up to 100");
     if (!ascend(&conf->capacity))
-        return err_set(err, -EINVAL, "capacity: its steps have to ascend by ports");
+        return err_set(err, -EINVAL, "capacity: sort the steps by `ports`, lowest first");
     rc = check_ports(conf, err);
     return rc < 0 ? rc : faults_check(conf, err);
 }

@@ -331,7 +331,9 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     try:
         again = remade(read_plan(directory), directory, known, ended=False)
     except SwitchbenchError as error:
-        raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
+        raise ConfigurationError(
+            f"{damage[-1]}; the tables do not suffice to rebuild the summary: {error}"
+        ) from error
     damage.append("what is shown here was made of the tables that there are")
     shown: SummaryDocument = as_read(again)  # the text as a terminal can show it
     return shown

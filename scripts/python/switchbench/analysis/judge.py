@@ -341,8 +341,8 @@ class Judge:
             clause = parse_clause(spec)
             if not wanted:
                 raise ConfigurationError(
-                    f"{name_of(spec)}: where: {dict(where)} holds for no trial of this run; "
-                    "`switchbench plan` lists them"
+                    f"{name_of(spec)}: where: no trial of this run matches {dict(where)}; "
+                    "`switchbench plan` lists the trials"
                 )
             self._clauses.append(_Seen(clause, wanted))
 

@@ -75,7 +75,10 @@ def files_of(directory: Path) -> list[str]:
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise ConfigurationError(f"{path} is no file: what is sealed has to lie there itself")
+            raise ConfigurationError(
+                f"{path} is not a regular file, so it can't be sealed: replace it by a copy of its "
+                "content, or move it away"
+            )
         if not _is_utf8(name):
             raise ConfigurationError(
                 f"{directory}: the name of the file {name!a} is not UTF-8, so that it can't be "
@@ -162,8 +165,8 @@ def refuse_missing(directory: Path) -> None:
             if name.endswith((".parquet", ".cut")) and not (directory / name).exists()]  # fmt: skip
     if gone:
         raise ConfigurationError(
-            f"{directory}: {MANIFEST} lists what is missing: {', '.join(gone)}; bring it back from "
-            "where the results were made"
+            f"{directory}: files that {MANIFEST} lists are missing: {', '.join(gone)}; copy them "
+            "from the computer that made the results"
         )
 
 
@@ -223,7 +226,8 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
         lines = [line for line in _read(allowed).splitlines() if line.strip() and line[0] != "#"]
         if not lines or not all(len(line.split()) >= 3 for line in lines):
             raise ConfigurationError(
-                f"{allowed} is no allowed_signers file (ssh-keygen(1): `NAME KEYTYPE KEY` a line)"
+                f"{allowed} is not an allowed_signers file: each line is `NAME KEYTYPE KEY` "
+                "(ssh-keygen(1))"
             )
     common = ("-n", NAMESPACE, "-s", str(signature))
     unfit = f"{signature} does not fit {message.name}"
@@ -245,7 +249,7 @@ def _refuse_other_key(key: Path) -> None:
     text = _read(key)
     # A public key stands for the secret one in ssh-agent.
     if "PRIVATE KEY-----" not in text and not text.startswith(("ssh-", "ecdsa-", "sk-")):
-        raise ConfigurationError(f"{key} is no secret key of ssh-keygen")
+        raise ConfigurationError(f"{key} is not a secret key of ssh-keygen")
 
 
 def _read(path: Path) -> str:
@@ -254,7 +258,9 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is no key: it is not text") from None
+        raise ConfigurationError(
+            f"{path} is not a key of ssh-keygen: the file is not text"
+        ) from None
 
 
 def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
@@ -271,7 +277,7 @@ def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
         )
     except FileNotFoundError:
         raise ConfigurationError(
-            "ssh-keygen is not installed: it is in Debian's package openssh-client"
+            "ssh-keygen is not installed: install OpenSSH's client (Debian: openssh-client)"
         ) from None
     if done.returncode:
         why = _last_line(done.stderr) or f"ssh-keygen ended with {done.returncode}"
@@ -456,7 +462,7 @@ def verify(
         Whether the verdict is computed again.
     """
     if not directory.is_dir():
-        raise ConfigurationError(f"{directory} is no results directory")
+        raise ConfigurationError(f"{directory} is not a results directory")
     sealed = load(directory)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))
@@ -532,7 +538,7 @@ def _verdict(
         run = read_plan(directory)
     except SwitchbenchError as error:
         raise ConfigurationError(
-            f"the clauses can't be judged again here (--no-again skips that): {error}"
+            f"the clauses can't be judged again here (--no-again omits this check): {error}"
         ) from None
     yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")

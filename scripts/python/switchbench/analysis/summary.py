@@ -322,7 +322,7 @@ class Summary:
 
     def _trial(self, key: TrialKey) -> OpenTrial:
         if key in self._closed:
-            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
+            raise DamagedRecord(f"the record comes after all nodes have ended trial {key[0]}")
         return self._open.setdefault(key, OpenTrial())
 
     def close_ended(self) -> None:
@@ -508,7 +508,7 @@ def remade(
             why = " ".join(str(error).split())
             raise ConfigurationError(
                 f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}; "
-                "one of them is damaged or from elsewhere"
+                "one of these files is damaged or of another run: copy the whole directory again"
             ) from None
 
 
@@ -549,8 +549,8 @@ def superseded(run: Run, directory: Path) -> list[Entry]:
     folder = directory / SUPERSEDED
     if not folder.exists():
         raise ConfigurationError(
-            f"{folder} is missing: it has the tables of phases that were measured again; bring it "
-            "back from where the results were made"
+            f"{folder}, the tables of the phases that were measured again, is missing: copy it "
+            "from the computer that made the results"
         )
     before = Summary(
         replace(run, trials=(*run.trials, *run.superseded), expectations=(), superseded=())

@@ -73,7 +73,7 @@ def explained(code_or_message: str) -> str:
         given = [code for code in [code_by_words(code_or_message)] if code]
     if not given:
         raise ConfigurationError(
-            f"no code is called {code_or_message!r}, and no message is known that says this: "
+            f"{code_or_message!r} is neither a code nor part of a known message: "
             f"'switchbench explain' lists the codes"
         )
     parts = []

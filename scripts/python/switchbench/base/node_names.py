@@ -165,11 +165,13 @@ def hosts_of_file(path: Path) -> str:
             hosts = list(_of_groups(yaml.safe_load(text)))
         except RecursionError:
             raise ConfigurationError(
-                f"--hosts {path}: its groups are too deep, or in themselves: list the hosts instead"
+                f"--hosts {path}: its groups are nested too deep or contain themselves: list the "
+                "hosts instead"
             ) from None
         except (yaml.YAMLError, AttributeError, ValueError):  # ValueError: 2026-13-01 as a date
             raise ConfigurationError(
-                f"--hosts {path}: it is no Ansible inventory: `all: {{hosts: {{node1: }}}}`"
+                f"--hosts {path}: the file is not an Ansible inventory, such as `all: "
+                f"{{hosts: {{node1: }}}}`"
             ) from None
     else:
         hosts = list(_of_lines(path, text))
@@ -206,7 +208,8 @@ def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
         host, settings = _HOST.fullmatch("".join(words[:1])), words[1:]
         if host is None or not all(map(_SETTING.fullmatch, settings)):
             raise ConfigurationError(
-                f"--hosts {path}, line {number}: {shown(line)} is in no form known here: {_FORMS}"
+                f"--hosts {path}, line {number}: {shown(line)} is not a line of a file of hosts: "
+                f"{_FORMS}"
             )
         named = [one.partition("=")[2] for one in settings if one.startswith("ansible_host=")]
         yield host[1], "".join(named[-1:])

@@ -46,7 +46,9 @@ class Quantity:
         if found is None:
             raise ValueError(f"found {shown(value)}, but {self.name} is needed, as {self.example}")
         if len(found[1]) > _DIGITS_MOST:
-            raise ValueError(f"{shown(value)} is a number of {len(found[1])} digits")
+            raise ValueError(
+                f"{shown(value)} has {len(found[1])} digits, and at most {_DIGITS_MOST} can be read"
+            )
         return Decimal(found[1]) * self._factor(value, Decimal(found[1]), found[2])
 
     def _factor(self, value: object, number: Decimal, unit: str) -> int:
@@ -75,7 +77,7 @@ class Quantity:
                 f"{number:f}kB or {number:f}KiB"
             )
         raise ValueError(
-            f"{shown(value)}: {unit} is no unit of {self.name}; units are "
+            f"{shown(value)}: {unit} is not a unit of {self.name}; units are "
             f"{listed(self.units)}{meant(unit, self.units) or meant(unit, known)}"
         )
 
@@ -83,7 +85,7 @@ class Quantity:
         """Return the number in the smallest unit; ValueError where it is not whole."""
         number = self.parse(value)
         if number != int(number):
-            raise ValueError(f"{shown(value)} is no whole number of the smallest unit")
+            raise ValueError(f"{shown(value)} is not a whole number of the smallest unit")
         return int(number)
 
     def text(self, number: int) -> str:

@@ -50,7 +50,7 @@ def read_regular(path: Path, most: int) -> bytes:
 def refuse_irregular(path: Path, status: os.stat_result) -> None:
     """Raise ConfigurationError for a file status other than a regular file's."""
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"{path} is no regular file: FIFOs and devices are not read")
+        raise ConfigurationError(f"{path} is not a regular file: FIFOs and devices are not read")
 
 
 def number(word: str) -> float | None:
@@ -95,12 +95,12 @@ def json_decoder(pairs: Callable[[Pairs], dict[str, Any]] = unique) -> json.JSON
     def real(word: str) -> float:
         value = number(word)
         if value is None:
-            raise ValueError(f"{word[:40]} is no figure")
+            raise ValueError(f"{word[:40]} is not a number that can be read")
         return value
 
     def whole(word: str) -> int:
         if count(word.removeprefix("-")) is None:
-            raise ValueError(f"a number of {len(word)} digits is no figure")
+            raise ValueError(f"a number of {len(word)} digits is too long to be read")
         return int(word)
 
     return json.JSONDecoder(
@@ -173,7 +173,7 @@ class Document:
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
         """Set a value that does not come from the file."""
         if not path:
-            raise ConfigurationError(f"{mark}: names no key")
+            raise ConfigurationError(f"{mark}: the key is empty")
         parent: Any = self.data
         for depth, step in enumerate(path[:-1]):
             if isinstance(parent, dict):
@@ -183,7 +183,7 @@ class Document:
             elif isinstance(parent, list) and isinstance(step, int) and step < len(parent):
                 parent = parent[step]
             else:
-                raise ConfigurationError(f"{mark}: there is no {dotted(path[: depth + 1])}")
+                raise ConfigurationError(f"{mark}: there is no key {dotted(path[: depth + 1])}")
         if not isinstance(parent, dict | list):
             raise ConfigurationError(
                 f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping with keys below it"
@@ -338,7 +338,7 @@ class _Reader:
         try:
             return _plain(text) if plain else text
         except ValueError:  # Python's own limit
-            words = f"{shown(text)} is a number of {len(text)} digits"
+            words = f"{shown(text)} has {len(text)} digits, too many for a number"
             raise _problem(mark, (), words) from None
 
 
@@ -352,7 +352,8 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
     if found:
         line = text.count("\n", 0, found.start()) + 1 if lines else 0
         raise ConfigurationError(
-            f"{Mark(name, line)}: is not YAML: the character U+{ord(found[0]):04X} is no text"
+            f"{Mark(name, line)}: is not YAML: the character U+{ord(found[0]):04X} is not "
+            "allowed in text"
         )
     reader = _Reader(name, lines)
     try:
@@ -385,7 +386,9 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
     """Read one YAML mapping; `name` is the source in messages."""
     data, marks = _parse(text, name)
     if not isinstance(data, dict):
-        raise ConfigurationError(f"{name}: is empty or no mapping of keys")
+        raise ConfigurationError(
+            f"{name}: the file is empty or not a mapping of keys (`key: value` lines)"
+        )
     return Document(data, marks, name, folder or Path())
 
 

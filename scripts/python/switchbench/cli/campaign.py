@@ -115,13 +115,16 @@ def _begin(args: argparse.Namespace) -> Campaign:
     device = run.site.device
     if device is None:
         raise ConfigurationError(
-            "campaign: the site has no `device`: such as `device: {ports: p[1-48]}`"
+            "campaign: the site has no `device`: add one, such as `device: {ports: p[1-48]}`"
         )
     if run.suite is not None or run.searches:
-        raise ConfigurationError("campaign: runs `tests`, and no `suite`")
+        raise ConfigurationError(
+            "campaign: a configuration with a `suite` can't be run: write `tests`"
+        )
     if not run.site.launcher.in_lab and not run.site.launcher.logs_in:
         raise ConfigurationError(
-            f"campaign: links are read by ssh, and this site says launch: {run.site.launch}"
+            f"campaign: links are read by ssh, and the site has launch: {run.site.launch}; use "
+            "`launch: ssh`"
         )
     at = {port.name: str(port.switch_port) for port in run.site.ports}
     whole = (0, len(device.ports) // 2 - 1)
@@ -143,8 +146,8 @@ def _begin(args: argparse.Namespace) -> Campaign:
 def _resume(args: argparse.Namespace) -> Campaign:
     path = args.conf
     gone = (
-        f"{path} is no campaign: it has no {STATE} that can be read; name a configuration, or the "
-        "directory that `switchbench campaign` made"
+        f"{path} is not a campaign's directory: it has no {STATE} that can be read; name a "
+        "configuration, or the directory that `switchbench campaign` made"
     )
     state = read_document(path / STATE, SCHEMA, gone)
     try:
@@ -156,7 +159,9 @@ def _resume(args: argparse.Namespace) -> Campaign:
     testers = {port.name for port in run.site.ports}
     known = progress.rounds and all(places.keys() == testers for places in progress.rounds)
     if run.site.device is None or not known or not 0 <= progress.done <= len(progress.rounds):
-        raise ConfigurationError(f"{path} is no campaign: {STATE} does not fit {CONFIGURATION}")
+        raise ConfigurationError(
+            f"{path} is not a campaign's directory: {STATE} does not fit {CONFIGURATION}"
+        )
     return Campaign(path, run, run.site.device, progress)
 
 
@@ -228,7 +233,7 @@ def _measure(campaign: Campaign) -> None:
         status = popen.wait()
     if not _is_measured(folder, status):
         again = f"`switchbench campaign {campaign.directory}` repeats it"
-        raise RunError(f"{campaign.number} was not measured whole: {again}")
+        raise RunError(f"{campaign.number} was not measured completely: {again}")
     progress.done, progress.carriers = progress.done + 1, None
     if campaign.device.chain:
         span = planned.next_passes(len(campaign.device.ports) // 2, _seen(campaign))

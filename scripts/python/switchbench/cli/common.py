@@ -47,7 +47,7 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     given = {name: getattr(args, name[2:], None) for name in _KEYS}
     hosts, iface = given["--hosts"], given["--iface"]
     if given["--lab"] and hosts:
-        raise ConfigurationError("--hosts: --lab says already where it runs: give one of them")
+        raise ConfigurationError("--hosts and --lab exclude each other: give one of them")
     if bool(hosts) != bool(iface):
         missing = "--iface" if hosts else "--hosts"
         raise ConfigurationError(f"{missing} is missing: hosts and their interface go together")

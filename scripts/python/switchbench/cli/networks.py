@@ -144,7 +144,7 @@ def import_topology(args: argparse.Namespace) -> int:
         found = cabling.read_lldp(texts, place, choice)
     else:
         raise ConfigurationError(
-            "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
+            "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
         )
     keys = cabling.cabling_document(found)
     # As whoever reads the file sees it.
@@ -168,7 +168,7 @@ def _rate_bps(text: str) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--rate: {error}") from None
     if not bps:
-        raise ConfigurationError("--rate: a real link has a rate")
+        raise ConfigurationError("--rate: give a rate above 0, such as 25G")
     return bps
 
 
@@ -239,15 +239,14 @@ def predict_command(args: argparse.Namespace) -> int:
         given = {"set": args.assignments, "site": args.site, "profile": args.profile}
         if name := next((name for name, value in given.items() if value), None):
             raise ConfigurationError(
-                f"--{name} goes with a configuration: {results} are results, of the configuration "
-                "in it"
+                f"--{name} is for a configuration, and {results} has results: leave --{name} out"
             )
         run = read_plan(results)
     predictor = Predictor(fabric_of(run, args.topology), args.models or list(MODELS))
     askable = [trial for trial in points(run) if trial.traffic != SCHEDULE]
     excluded = len(points(run)) - len(askable)
     if not askable:
-        raise ConfigurationError(f"nothing can be predicted of {_SCHEDULES}")
+        raise ConfigurationError(f"no prediction is possible for {_SCHEDULES}")
     seen = measured_bps(measured_trials(run, results), results) if results else None
     found = [predicted(trial, predictor, seen) for trial in askable]
     if args.json:
@@ -369,7 +368,7 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
     """Return the located suspects of a results directory; `file` is a topology file."""
     if not any((directory / name).exists() for name in (PLAN, SUMMARY)):
         raise ConfigurationError(
-            f"{directory} is no results directory: `switchbench run` makes one, with {PLAN}, "
+            f"{directory} is not a results directory: `switchbench run` makes one, with {PLAN}, "
             f"{SUMMARY} and tables"
         )
     run = finish(directory, read_plan(directory))
@@ -383,7 +382,8 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ConfigurationError(
-            f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}"
+            f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}: copy the "
+            "whole directory again"
         ) from None
     return {**found, "problems": [*found["problems"], *cut_streams(directory)]}
 

@@ -37,7 +37,8 @@ def plan_command(args: argparse.Namespace) -> int:
     if run.searches:
         if args.job is not None:
             raise ConfigurationError(
-                "--job: a suite is adaptive: its loads follow from what was measured"
+                "--job: not possible for a suite, which chooses its loads while it runs: write "
+                "`tests` with fixed loads"
             )
         chosen = "adaptive: starts at the loads below"
         print(f"suite {run.suite}: {chosen}", file=sys.stderr)
@@ -93,7 +94,7 @@ def init_command(args: argparse.Namespace) -> int:
     """Write a new configuration; remove the file where `run` would reject it."""
     args.file = args.file or Path("switchbench.yaml")
     if args.file.exists():
-        raise ConfigurationError(f"{args.file} is there already: name another file")
+        raise ConfigurationError(f"{args.file} exists already: name another file")
     _complete(args)
     text = _document(args)
     try:
@@ -112,9 +113,7 @@ def init_command(args: argparse.Namespace) -> int:
 def _complete(args: argparse.Namespace) -> None:
     """Prompt for missing options, on a terminal."""
     if args.lab is not None and (args.hosts is not None or args.iface is not None):
-        raise ConfigurationError(
-            "--lab says already where it runs: leave it out, or --hosts and --iface"
-        )
+        raise ConfigurationError("--lab excludes --hosts and --iface: leave out one or the other")
     asks = args.lab is None and args.hosts is None
     if asks and not sys.stdin.isatty():
         raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
@@ -134,7 +133,9 @@ def _ask(question: str) -> str:
     try:
         return input(f"{question}: ").strip()
     except EOFError:
-        raise ConfigurationError("init: no answer: give options instead") from None
+        raise ConfigurationError(
+            "init: the input ended before the answers: give --lab NAME, or --hosts SET --iface NAME"
+        ) from None
 
 
 def _document(args: argparse.Namespace) -> str:

@@ -178,7 +178,7 @@ def sign_command(args: argparse.Namespace) -> int:
     """Sign a results directory that is unchanged since its run; ConfigurationError otherwise."""
     directory = args.directory
     if NOT_ENDED in load_summary(directory)["errors"]:
-        raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
+        raise ConfigurationError(f"{directory / SUMMARY} is incomplete: {NOT_ENDED}")
     sealing.try_key(args.key)
     if sealing.is_signed(directory):
         raise ConfigurationError(

@@ -143,14 +143,14 @@ def _watched(run: Run) -> Run:
     """Return a run prepared for `watch`; ConfigurationError where it has more than one trial."""
     if len(run.trials) != 1 or run.searches:
         raise ConfigurationError(
-            f"watch: one trial is repeated, and these are {len(run.trials)}: choose by --pattern, "
-            "--transport and --load"
+            f"watch: exactly one trial can be repeated, not {len(run.trials)}: choose by "
+            "--pattern, --transport and --load"
         )
     own = [port.name for port in run.site.ports if not port.engine.get("shared")]
     if own and not run.site.launcher.in_lab:
         raise ConfigurationError(
-            f"watch: {own[0]} is not shared: a watch runs on labs, or at a low load on ports with "
-            "`shared: true` (doc/reference/safety.md)"
+            f"watch: {own[0]} is not shared: a watch needs a simulated network (--lab), or ports "
+            "with `shared: true` and a low load (doc/reference/safety.md)"
         )
     return replace(run, on_missing="stop", locate_s=None)
 
@@ -163,7 +163,8 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
         if getattr(args, name):
             option = {"conf": "CONF", "assignments": "--set"}.get(name, f"--{name}")
             raise ConfigurationError(
-                f"--continue: the run is as it was begun in {args.begun}: leave out {option}"
+                f"--continue: the options of {args.begun} hold and can't be changed: leave out "
+                f"{option}"
             )
     run, begun = resume(args.begun)
     if run.suite is None or begun.whole:

@@ -95,7 +95,7 @@ def written_order(names: str) -> list[str]:
             for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
         ]
     except NodeSetException as error:
-        raise ValueError(f"{shown(names)} is no node set: {error}") from None
+        raise ValueError(f"{shown(names)} is not a node set: {error}") from None
     if not found:
         raise ValueError("names no node")
     return several(found)
@@ -402,7 +402,7 @@ def _probe_rate(value: object) -> object:
     except ValueError:
         raise needed(value, "auto, a rate by flow (1000/s) or 0 is needed") from None
     if rate > PROBES_MOST:
-        raise ValueError(f"{shown(value)} is a load: probes are at most {PROBES_MOST:,}/s")
+        raise ValueError(f"{shown(value)} is too much for probes: at most {PROBES_MOST:,}/s")
     return rate
 
 
@@ -433,7 +433,7 @@ def _clock(value: object) -> ClockChoice:
     if "error" not in given:
         return ClockChoice(mode)
     if mode != "ptp":
-        raise ValueError(f"error goes with mode: ptp, not with {mode}")
+        raise ValueError(f"error belongs to mode: ptp, not to {mode}: leave it out")
     error_ns = quantities.duration_ns(given["error"])
     if not 0 < error_ns <= CLOCK_ERROR_MOST_NS:
         raise ValueError(
@@ -714,7 +714,7 @@ def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
             if "/" in str(value) and ip_interface(str(value)).version == version:
                 return str(value)
         raise ValueError(
-            f"{shown(value)} is no IPv{version} address with its prefix, such as {example}"
+            f"{shown(value)} is not an IPv{version} address with a prefix, such as {example}"
         )
 
     return check

@@ -168,7 +168,10 @@ class Members:
         """Return the ranks of a flow's source and destination."""
         source, destination = self._end(flow.source), self._end(flow.destination)
         if source == destination:
-            raise ValueError(f"{self.words(source, destination)} is no flow")
+            raise ValueError(
+                f"{self.words(source, destination)} is not a flow: source and destination are "
+                "one rank"
+            )
         return source, destination
 
     def words(self, source: int, destination: int) -> str:
@@ -190,7 +193,8 @@ class Members:
             members = [self._numbers[port.name] for port in ports if port.name in self._numbers]
             if not members:
                 raise ValueError(
-                    f"group {some(group)} has none of the {len(self.ranks)} ranks of this trial"
+                    f"group {some(group)} contains none of the {len(self.ranks)} ranks of this "
+                    "trial"
                 )
             found.append(list(dict.fromkeys(members)))
         return found

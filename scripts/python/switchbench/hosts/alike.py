@@ -174,7 +174,8 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     """Query hosts for all properties and compare their values."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
-            f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
+            f"doctor: hosts are reached by ssh, and the site has launch: {site.launch}; use "
+            "`--set site.launch=ssh` where ssh works"
         )
     find_client()
     way = OpenSsh.of(site)
@@ -362,7 +363,7 @@ def refuse_unmoved(
             elif port.name in moved and not changed:
                 words = f"{port.name} kept its link: it was not moved to {where}"
         if words:
-            raise ConfigurationError(f"the cables are not as they have to be: {words}")
+            raise ConfigurationError(f"cables are not where the round needs them: {words}")
 
 
 # --- what is asked for ---------------------------------------------------------------------------

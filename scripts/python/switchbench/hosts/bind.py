@@ -41,7 +41,8 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindO
     driver = driver or wanted.get("driver")
     if driver is None:
         raise ConfigurationError(
-            "bind: the site names no driver: give it `bind: {driver: vfio-pci}`, or --driver"
+            "bind: the site has no driver: add `bind: {driver: vfio-pci}` to the site, or give "
+            "--driver"
         )
     pages = wanted.get("hugepages")
     more = ["--hugepages", str(pages)] if pages else []

@@ -175,7 +175,7 @@ def _again(engine: Path) -> Collection:
     try:
         sums = (folder / SUMS).read_text("utf-8").splitlines()
     except OSError as error:
-        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+        raise ConfigurationError(f"the engine's archive can't be made: {error}") from None
     named = {place: digest for digest, _, place in (line.partition("  ") for line in sums)}
     pieces = []
     for path in sorted(folder.rglob("*"), key=str):
@@ -186,8 +186,8 @@ def _again(engine: Path) -> Collection:
         piece = _piece(str(place), path, _PROGRAM if os.access(path, os.X_OK) else _FILE)
         if named.get(piece.place) != piece.digest:
             raise ConfigurationError(
-                f"the engine can't be collected: {path} is not as its {SUMS} has it: "
-                "install it again"
+                f"the engine's archive can't be made: {path} differs from its checksum in {SUMS}: "
+                "install switchbench again"
             )
         pieces.append(piece)
     return Collection(machine_of(folder), tuple(pieces))
@@ -204,7 +204,7 @@ def libraries(programs: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for line in done.stdout.splitlines():
         if "=> not found" in line:
-            raise ConfigurationError(f"the engine can't be collected: {line.strip()}")
+            raise ConfigurationError(f"the engine's archive can't be made: {line.strip()}")
         said = _LIBRARY.match(line)
         if said:
             path = Path(said["path"])
@@ -216,7 +216,7 @@ def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
     try:
         return Piece(place, path.read_bytes(), mode)
     except OSError as error:
-        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+        raise ConfigurationError(f"the engine's archive can't be made: {error}") from None
 
 
 # Folders that libraries read at every start, and their replacements. The host may have the same
@@ -341,8 +341,8 @@ def order(site: Site, privilege: str | None, folder: Path | None) -> PushOrder:
     """Return the push order for a site; ConfigurationError if a port needs more privilege."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
-            f"push: hosts are reached by ssh, and this site says launch: {site.launch}; "
-            "`--set site.launch=ssh` where they can be"
+            f"push: hosts are reached by ssh, and the site has launch: {site.launch}; use "
+            "`--set site.launch=ssh` where ssh works"
         )
     chosen = privilege or OpenSsh.of(site).privilege
     capabilities = _capabilities(site) if chosen == "setcap" else ()
@@ -356,7 +356,7 @@ def _capabilities(site: Site) -> tuple[str, ...]:
     devices = [port.name for port in site.ports if "pci" in port.engine]
     if devices:
         raise ConfigurationError(
-            f"push: --privilege setcap does not do for ports with `pci` ({devices[0]}): their "
+            f"push: --privilege setcap is not enough for ports with `pci` ({devices[0]}): their "
             "devices and drivers are root's files; say --privilege sudo, or log in as root"
         )
     several = any(len(process.ports) > 1 for process in site.processes)

@@ -39,7 +39,7 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
     try:  # Windows starts the file with a byte order mark
         text = (_content(path) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is no text: {names} are read") from error
+        raise ConfigurationError(f"{path} is not text: give the output of {names}") from error
     source = Source(path, text, ranks)
     kind = next((kind for kind in KINDS if kind.knows(source.text)), None)
     if kind is None:

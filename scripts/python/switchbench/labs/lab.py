@@ -127,7 +127,7 @@ def _lab(topology: Topology, name: str | None) -> Lab:
         raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
     if topology.kind == SITE:
         raise LabError(
-            f"{topology.name} describes a real network (kind: site), of which no lab is made: "
+            f"{topology.name} describes a real network (kind: site), which can't be simulated: "
             "`switchbench topology` and `switchbench predict --topology` read it"
         )
     ports = len(topology.nodes) + len(topology.trunks)
@@ -330,4 +330,4 @@ def _chosen(name: str | None) -> str:
         return labs[0]
     if not labs:
         raise LabError("no lab is up")
-    raise LabError(f"several labs are up, say which: {', '.join(labs)}")
+    raise LabError(f"several labs are up, name one: {', '.join(labs)}")

@@ -71,7 +71,7 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
     without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
     if without is not None:
         raise ConfigurationError(
-            f"suite: {variant.name} needs {_STATEFUL}, which {without} has not"
+            f"suite: {variant.name} needs transport {_STATEFUL}, which port {without} lacks"
         )
     unknown = next((port.name for port in part.ranks if not port.line_rate_bps), None)
     if unknown is not None:
@@ -130,7 +130,7 @@ def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
             raise ConfigurationError(
-                f"suite: it sends frames at a load, and {trial.pattern['name']} over "
+                f"suite: needs frames at a set load, and {trial.pattern['name']} over "
                 f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
             )
         subtest, number = SUITES[suite].subtest(trial.parameters.get(SUBTEST)), len(found)

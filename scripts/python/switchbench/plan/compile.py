@@ -161,7 +161,7 @@ def _verbs(point: ResolvedSettings) -> Refusals:
             f"most {mtu} bytes here",
         )
     if point.traffic == SCHEDULE:
-        words = "the messages of steps go by service rc and operation send, not by"
+        words = "a schedule needs service rc and operation send, not by"
         if service != "rc":
             yield "verbs.service", f"{words} {service}"
         if operation != "send":

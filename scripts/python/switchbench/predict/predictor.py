@@ -56,7 +56,7 @@ def fabric_of(run: Run, topology: Path | None) -> Fabric:
     """Return the fabric of a run: its lab's, or that of a topology file for a site."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
-            "a site of real hosts says nothing of its switches: give --topology FILE "
+            "the switches of a site of real hosts are not known: give --topology FILE "
             "(doc/reference/topology.md)"
         )
     overrides = run.site.lab_overrides if topology is None else {}
@@ -114,7 +114,8 @@ class Predictor:
             )
         if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
             raise ConfigurationError(
-                f"{twice[0]} has several ports in network {part.network}; a topology knows one"
+                f"{twice[0]} has several ports in network {part.network}; a topology describes "
+                "one: leave out the others"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
@@ -252,8 +253,8 @@ def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
     measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
     if not measured:
         raise ConfigurationError(
-            f"{directory / SUMMARY} says of no trial that it was measured: `switchbench table "
-            f"{directory} --again` rebuilds it from the records, if there are any"
+            f"{directory / SUMMARY} has no measured trial: `switchbench table "
+            f"{directory} --again` rebuilds it from the tables, if there are any"
         )
     return {
         (trial.id, trial.repeat): trial

@@ -140,9 +140,11 @@ class Collector:
         key = (record["trial"], record.get("repeat") or 0)
         own = record.get("phase", PROBE)
         if key in self._done:
-            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
+            raise DamagedRecord(f"the record comes after all nodes have ended trial {key[0]}")
         if own in self._ended.get(key, ()):
-            raise DamagedRecord(f"it comes after all nodes have ended phase {own} of it")
+            raise DamagedRecord(
+                f"the record comes after all nodes have ended phase {own} of its trial"
+            )
         if kind == "trial":
             nodes = self._ending.setdefault(key, set())
             nodes.add(record["node"])
@@ -219,7 +221,7 @@ class Expected:
         """Raise DamagedRecord where no node of this run can have written the record."""
         node = record.get("node")
         if node not in self._nodes:
-            raise DamagedRecord(f"it is of the node {node!r}, and this run has none of that name")
+            raise DamagedRecord(f"the record names node {node!r}, which this run does not have")
         if "trial" in record:
             number, phase, network = map(record.get, ("trial", "phase", "network"))
             own = phase if isinstance(phase, int) else PROBE  # some types have no declared form
@@ -240,7 +242,9 @@ class Expected:
             ports = [name for name, *_ in record.get("ports") or ()]
         for port in ports:
             if self._owner.get(port) != node:
-                raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
+                raise DamagedRecord(
+                    f"the record names port {port!r}, which node {node} does not have"
+                )
 
     def check_phase(self, phase: PhaseRows) -> None:
         """Raise DamagedRecord where a phase has rows of another run, or one twice."""
@@ -260,7 +264,7 @@ class Expected:
                     if len(set(ids)) < len(ids):
                         twice = " ".join(next(one for one in ids if ids.count(one) > 1))
                         raise DamagedRecord(
-                            f"{twice} is there twice in phase {own} of trial {number}: {table}"
+                            f"duplicate {twice} in phase {own} of trial {number}: {table}"
                         )
 
     def _ranks_of(self, number: Any, repeat: Any, phase: int) -> dict[str, set[str]]:

@@ -102,7 +102,9 @@ class RunDirectory:
         content = _json(summary)
         room = file.stat().st_size
         if len(content) > room:
-            raise RunError(f"{file} has no room for why the run ended, and says that it has not")
+            raise RunError(
+                f"{file} has no room for the reason of the end, and shows an unfinished run"
+            )
         with file.open("r+b") as begun:
             begun.write(content.ljust(room))
 
@@ -219,8 +221,8 @@ def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> 
     form = re.fullmatch(rf"{name}/([0-9]+)", str(found))
     if form and int(form[1]) > int(version):
         raise ConfigurationError(
-            f"{file} is of a newer form ({found}; this version reads {schema}): "
-            "read it with the version that made it, which stands in it under `versions`"
+            f"{file} has a newer format ({found}; this version reads {schema}): "
+            "read it with the version of Switchbench that the file names under `versions`"
         )
     raise damaged(file, f"it does not begin as {schema} does")
 
@@ -228,8 +230,8 @@ def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> 
 def damaged(file: Path, why: str) -> ConfigurationError:
     """Return the error for a file that was changed since it was written."""
     return ConfigurationError(
-        f"{file} is damaged: {printable(' '.join(why.split()))}; bring it back from where the "
-        "results were made, or measure again"
+        f"{file} is damaged: {printable(' '.join(why.split()))}; copy it from the "
+        "computer that made the results, or measure again"
     )
 
 
@@ -255,7 +257,7 @@ def _json(value: Mapping[str, object]) -> bytes:
     try:
         return to_json(value, indent=1, inf_nan_mode="null") + b"\n"
     except PydanticSerializationError as error:
-        raise RunError(f"no JSON can be made of that: {error}") from None
+        raise RunError(f"the file can't be written as JSON: {error}") from None
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
@@ -290,7 +292,7 @@ def write_plan(directory: Path, run: Run) -> None:
     try:
         content = to_json({"schema": PLAN_SCHEMA, **_packed(_RUN.dump_python(run, mode="json"))})
     except PydanticSerializationError as error:
-        raise RunError(f"no JSON can be made of that: {error}") from None
+        raise RunError(f"the file can't be written as JSON: {error}") from None
     replace_bytes(directory / PLAN, content + b"\n")
 
 
@@ -302,7 +304,7 @@ def read_plan(directory: Path) -> Run:
     file = directory / PLAN
     gone = (
         f"{file} is missing: it has the plan that was measured, which no other file replaces; "
-        "bring it back from where the results were made, or measure again"
+        "copy it from the computer that made the results, or measure again"
     )
     loaded = read_document(file, PLAN_SCHEMA, gone, is_shown=False)
     try:

@@ -220,7 +220,7 @@ def parse(line: bytes) -> Record:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("type"), str):
-        raise DamagedRecord("the line is no record")
+        raise DamagedRecord("the line is not a record")
     record: Record = found
     if b"\\" in line or b"\x7f" in line or not line.isascii():
         record = printable(record)
@@ -240,9 +240,7 @@ def checked(record: Record) -> Record:
         if first["type"] == "string_pattern_mismatch":
             what = "takes `number:count number:count ...` within its limits"
         kind = record["type"]
-        raise DamagedRecord(
-            f"a {kind} record's `{place}` is not what it has to be: {what}"
-        ) from None
+        raise DamagedRecord(f"a {kind} record's `{place}` is invalid: {what}") from None
     return found
 
 

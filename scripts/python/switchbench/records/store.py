@@ -155,7 +155,9 @@ class TableWriter:
         except binascii.Error:
             data = b"?"
         if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
-            raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
+            raise DamagedRecord(
+                f"the record's data are not samples of {_SAMPLE.itemsize} bytes in base64"
+            )
         found = np.frombuffer(data, dtype=_SAMPLE)
         row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
         columns: Row = {name: [row.get(name)] * len(found) for name in columns_of("samples")}
@@ -289,13 +291,15 @@ def _reading(path: Path) -> Iterator[None]:
 def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[str]) -> None:
     form = (schema.metadata or {}).get(b"form", b"").decode(errors="replace")
     if form != FORM:
-        raise ConfigurationError(f"{path} is no table of {FORM}: its form is {printable(form)!r}")
+        raise ConfigurationError(
+            f"{path} is not a table of format {FORM}: the file has format {printable(form)!r}"
+        )
     wanted = arrow_schema(table)
     for name in names:
         if name not in schema.names:
             raise ConfigurationError(f"{path} lacks the column {name}")
         if schema.names.count(name) > 1:
-            raise ConfigurationError(f"{path} has more than once the column {name}")
+            raise ConfigurationError(f"{path} has more than one column {name}")
         found, right = schema.field(name).type, wanted.field(name).type
         if found != right and not (
             pa.types.is_list(found) and pa.types.is_list(right) and found.value_type == pa.int64()
@@ -320,7 +324,9 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
         lengths = (pc.list_value_length(data[name]) for name in ("bucket", "bucket_count"))
         highest = pc.max(pc.list_flatten(data["bucket"])).as_py() or 0
         if not pc.all(pc.equal(*lengths)).as_py() or highest >= BUCKETS:
-            raise ConfigurationError(f"{path}: a row's buckets and their counts do not fit")
+            raise ConfigurationError(
+                f"{path}: the numbers of buckets and of counts differ in a row"
+            )
 
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
@@ -387,7 +393,7 @@ class Tables:
                     found = None
                 if not isinstance(found, dict):
                     raise ConfigurationError(
-                        f"{file.path}: the details of an event are no JSON: {details[:60]!r}"
+                        f"{file.path}: the details of an event are not JSON: {details[:60]!r}"
                     )
                 yield row | printable(found)
 
@@ -623,7 +629,8 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     run = replace(read_plan(directory), again=(), remeasured=0)
     if TableFile(directory, "samples").groups:
         raise ConfigurationError(
-            f"{directory} keeps single times of messages: to continue it is not implemented"
+            f"{directory} has the time of each message (samples): a run with samples can't be "
+            "continued"
         )
     begun = _begun(run, directory)
     ended = [trial for trial in run.trials if (trial.id, trial.repeat) in begun.whole]

@@ -306,7 +306,8 @@ class Controller:
         course = replayed(self._run, self.summary.facts)
         if course.trial is not None and course.trial.id != len(self._run.trials):
             raise RunError(
-                "the run's trials do not follow from their results: it can't be continued"
+                "the trials do not follow from the results before them, so the run can't be "
+                "continued: start a new run"
             )
         while (trial := course.trial) is not None:
             self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
@@ -385,14 +386,12 @@ class Controller:
         try:
             record = parse(line)
             if record.get("node") != node.name:
-                raise DamagedRecord(f"it is of the node {record.get('node')!r}")
+                raise DamagedRecord(f"the record names node {record.get('node')!r}")
             self._expected.check(record)
             self._take_checked(record)
             self._watcher.record(record)
         except DamagedRecord as error:
-            self._fault(
-                RunError(f"{node.place} wrote what is no record of it: {line[:120]!r}: {error}")
-            )
+            self._fault(RunError(f"{node.place} wrote an invalid record: {line[:120]!r}: {error}"))
             return
         except RunError as error:  # sums do not fit a column; ending the nodes goes on
             self._fault(error)
@@ -674,7 +673,9 @@ class Binder:
     def bind(self, host: str) -> None:
         """Bind the PCI ports of a host to DPDK."""
         if host not in self._holders:
-            raise RunError(f"{host} asks for its PCI ports to be bound, which it should not")
+            raise RunError(
+                f"{host} requested to bind PCI ports, which the configuration does not name"
+            )
         self._write(host, b"bind\n")
 
     def check(self) -> None:

@@ -160,7 +160,7 @@ def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
 def cabling_document(cabling: Cabling) -> dict[str, object]:
     """Return the keys of a topology file that describes a cabling."""
     if not cabling.hosts:
-        raise ConfigurationError(f"{cabling.source}: says of no host")
+        raise ConfigurationError(f"{cabling.source}: the file has no host")
     switches = set(cabling.switches)
     access, trunks, links = _sorted(cabling, switches)
     # The switch to which a host has the highest rate is its module in the file; "" for none.
@@ -310,7 +310,7 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
     if begins or not _PREFIXED.match(first):
         if not name:
             raise ConfigurationError(
-                f"{source}: does not say whose output it is: put `==> HOST <==` before it"
+                f"{source}: the host of an output is missing: put `==> HOST <==` before it"
             )
         return {name: said}
     found: dict[str, list[str]] = {}
@@ -403,7 +403,7 @@ def _seen(text: str, where: str) -> dict[str, Neighbour]:
         raise ConfigurationError(f"{where}: {_no_output(text)}")
     found = lldp_neighbours(text)
     if not found:
-        raise ConfigurationError(f"{where}: names no neighbour: does the switch speak LLDP?")
+        raise ConfigurationError(f"{where}: LLDP has no neighbour here: does the switch send LLDP?")
     nameless = [name for name, neighbour in found.items() if not neighbour.switch]
     if nameless:
         raise ConfigurationError(f"{where}: {nameless[0]}: its neighbour has no name")
@@ -420,7 +420,7 @@ def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour
     if len(likely) != 1:
         raise ConfigurationError(
             f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}: one cable has "
-            "one; leave out the entry that is not its end, or the interface by --interface"
+            "one; remove the wrong entry from the file, or omit the interface by --interface"
         )
     return likely[0]
 
@@ -431,8 +431,8 @@ def _medium_bps(neighbour: Neighbour, where: str, rate_bps: int | None) -> int:
         return rate_bps
     if found is None:
         raise ConfigurationError(
-            f"{where}: LLDP does not say its rate (`lldpcli ... details` does, where the switch "
-            "tells): give it by --rate"
+            f"{where}: LLDP has no rate for this link: give --rate, or an output of `lldpcli ... "
+            "details` if the switch sends rates"
         )
     bps = round(float(f"{found[1]}.{found[2] or 0}") * (1e9 if found[3] else 1e6))
     if not bps:

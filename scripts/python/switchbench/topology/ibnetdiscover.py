@@ -116,14 +116,16 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
             for pattern, what in _OTHERS:
                 if pattern.search(said):
                     raise ConfigurationError(
-                        f"{source}: is {what}: plain `ibnetdiscover > FILE` is wanted"
+                        f"{source}: is {what}: give the output of plain `ibnetdiscover > FILE`"
                     )
             raise ConfigurationError(
-                f"{source}:{number}: {line[:40]!r} is no line of ibnetdiscover's output (as "
-                "rdma-core's infiniband-diags write it)"
+                f"{source}:{number}: {line[:40]!r} is not a line of ibnetdiscover's output (as "
+                "rdma-core's infiniband-diags writes it)"
             )
     if not devices:
-        raise ConfigurationError(f"{source}: names no InfiniBand device: is it of ibnetdiscover?")
+        raise ConfigurationError(
+            f"{source}: the file has no InfiniBand device: is it the output of ibnetdiscover?"
+        )
     return devices, warned
 
 
@@ -135,7 +137,7 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
                 missing = other if other not in devices else f"{other}[{other_port}]"
                 raise ConfigurationError(
                     f"{source}: {device.description or guid} port {number} leads to {missing}, "
-                    "which is not described: the file is cut"
+                    "which the file does not describe: the file is cut"
                 )
             back = devices[other].ports[other_port]
             if back[:2] != (guid, number):
@@ -199,10 +201,10 @@ def _bps(rest: str, where: str, rate_bps: int | None) -> int:
     if found is None and rate_bps is not None:
         return rate_bps
     if found is None:
-        raise ConfigurationError(f"{where}: its rate is not said (4xHDR): give it by --rate")
+        raise ConfigurationError(f"{where}: the link has no rate, such as 4xHDR: give --rate")
     if found[2] not in LANE_BPS:
         raise ConfigurationError(
-            f"{where}: {found[0]} is a rate that is not known here ({', '.join(LANE_BPS)})"
+            f"{where}: {found[0]} is not a known rate (known: {', '.join(LANE_BPS)})"
         )
     if int(found[1]) == 0:
         raise ConfigurationError(f"{where}: {found[0]}: a link without lanes carries nothing")

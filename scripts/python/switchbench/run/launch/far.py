@@ -234,7 +234,7 @@ def chosen(site: Site, text: str | None) -> list[Process]:
     if not meant_hosts:
         groups = sorted(site.groups)
         where = f"; groups are {', '.join(groups)}" if "@" in text and groups else ""
-        raise ConfigurationError(f"--nodes {shown(text)} names no host{where}")
+        raise ConfigurationError(f"--nodes {shown(text)} contains no host{where}")
     return [process for process in site.processes if process.name in meant_hosts]
 
 
