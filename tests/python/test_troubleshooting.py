@@ -41,7 +41,7 @@ def test_each_code_has_title_cause_cure_and_words() -> None:
 def test_words_are_in_the_sources(text: str) -> None:
     """Messages are put together while a run lasts: each piece of them is in some source."""
     known = messages.literals()
-    pieces = [piece.strip(" .") for piece in text.split(messages.VARIES)]
+    pieces = [piece.strip(" .") for piece in messages.squeezed(text).split(messages.VARIES)]
     pieces = [piece for piece in pieces if len(re.findall(r"\w", piece)) > 3]
     assert pieces
     assert [piece for piece in pieces if piece not in known] == []
