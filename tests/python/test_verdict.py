@@ -183,9 +183,9 @@ def test_where_selects() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (clause("lost_frames", "== 0", pattern="aapc"), "holds for no trial"),
-        (clause("lost_frames", "== 0", load="94%"), "holds for no trial"),
-        (clause("lost_frames", "== 0", colour="red"), "holds for no trial"),
+        (clause("lost_frames", "== 0", pattern="aapc"), "no trial of this run matches"),
+        (clause("lost_frames", "== 0", load="94%"), "no trial of this run matches"),
+        (clause("lost_frames", "== 0", colour="red"), "no trial of this run matches"),
         (clause("speed", "== 0"), 'there is no measure "speed"'),
         (clause("start_skew_us", "== 0", "flow"), "is judged over phase, plan, run"),
         (clause("lost_frames", "0"), "is not a comparison"),
@@ -791,7 +791,7 @@ def test_what_can_not_be_verified(
     ("name", "words"),
     [
         (os.fsdecode(b"Kabel-\xfc.jpg"), r"Kabel-\\udcfc\.jpg' is not UTF-8"),
-        ("", "elsewhere is no file"),
+        ("", "elsewhere is not a regular file"),
     ],
 )
 def test_a_strange_name_and_a_link_are_not_sealed(name: str, words: str, directory: Path) -> None:

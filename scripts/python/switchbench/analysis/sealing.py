@@ -504,7 +504,7 @@ def verify(
         yield VerifyCheck("verdict", False, str(error))
         return
     if NOT_ENDED in summary["errors"]:
-        yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
+        yield VerifyCheck("run", False, f"{SUMMARY} is incomplete: {NOT_ENDED}")
         return
     verdict = summary.get("verdict")
     sha256 = verdict and verdict["clauses_sha256"]
