@@ -379,7 +379,9 @@ def test_files_without_an_end_are_not_read(
         finally:
             signal.alarm(0)
         assert status == 2, command
-        assert re.fullmatch(r"switchbench: \S+ is (no regular file|too large): .*\n", err), command
+        assert re.fullmatch(r"switchbench: \S+ is (not a regular file|too large): .*\n", err), (
+            command
+        )
 
 
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)])
@@ -442,7 +444,7 @@ NO_FORM = "is invalid"
     ("kind", "changes", "words"),
     [
         ("flow", {"node": "node2"}, "which node node2 does not have"),
-        ("flow", {"node": "node7"}, "this run has none of that name"),
+        ("flow", {"node": "node7"}, "which this run does not have"),
         ("flow", {"trial": 4}, "this run has no trial 4"),
         ("flow", {"repeat": 4}, "this run has no trial 0, repeat 4"),
         ("flow", {"phase": 1}, "trial 0 has no phase 1"),
