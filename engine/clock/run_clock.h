@@ -91,7 +91,8 @@ void run_clock_init(struct run_clock *clock, bool is_node_0);
 void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_shared,
                       bool is_node_0);
 /**
- * @brief Add a datagram of the parent with its offset to run time as a sample.
+ * @brief Add a clock sample: a datagram of the parent node, which contains the parent's offset to
+ * the run's clock.
  *
  * A sample that contradicts all earlier ones shows that a clock was stepped: the earlier ones are
  * removed.

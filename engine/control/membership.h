@@ -117,7 +117,7 @@ struct membership {
     struct membership_conf conf;
     uint32_t neighbour_count;
     struct neighbour neighbours[2 * MEMBERSHIP_ROUNDS_MAX]; /**< each once, ahead ones first */
-    /** @brief Until a partner is asked again, or neighbours are sent the fault again. */
+    /** @brief Time until a partner is asked again, or the fault is sent to neighbours again. */
     struct backoff backoff;
     /** @brief State of the barrier last entered. */
     uint32_t rounds;  /**< of dissemination: ceil(log2 count) */

@@ -177,7 +177,8 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
 }
 
 /**
- * @brief Add the delay statistics of all streams of a flow to a sum; ends their runs.
+ * @brief Add the delay statistics of all streams of a flow to a sum; end each stream's run of
+ * equal delays first.
  *
  * @param streams Streams of the flow.
  * @param count How many streams.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Hot path of a lane of frames, for a transport's one hot file.
+ * @brief Hot path of a lane of frames; included by one source file of each transport.
  *
  * Included behind the transport's hooks, so that the compiler makes variants of each body:
  *

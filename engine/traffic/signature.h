@@ -90,14 +90,17 @@ struct signature {
 
 #define SIGNATURE_BYTES 18
 
-/** @brief What the tags of a phase's probes, and of what answers probes and messages, differ by
- * from its frames'. */
+/**
+ * @brief XORed with a phase's tag: the tag of its probes, and that of answers to probes and
+ * messages.
+ */
 #define SIGNATURE_PROBE 0x5a3c
 #define SIGNATURE_ANSWER 0xa5c3
 
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 
-/** @brief Time in the signatures of a burst, and the sum of its words. */
+/** @brief Time stamp in the signatures of a burst, and the sum of its 16-bit words for the
+ * checksum. */
 struct signature_time {
     uint32_t high;
     uint16_t low;

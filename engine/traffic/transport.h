@@ -361,7 +361,7 @@ struct lane_request {
     struct port_count *count;
     uint64_t line_rate_bps; /**< configured, or the driver's; 0: unknown */
     uint32_t queue;         /**< 0 to port_facts.queues - 1 */
-    /** @brief Lane of the port's queue 0, prepared before; NULL: this lane is queue 0's. */
+    /** @brief Lane of the same port's queue 0, which is prepared first; NULL for queue 0 itself. */
     struct lane *first_queue_lane;
     double share_from; /**< of the port's load, the share of the queues before */
     double share_to;   /**< of the port's load, that share including this lane; 0: it has all */

@@ -42,7 +42,8 @@ struct socket_partner {
     socklen_t name_bytes; /**< 0: the frame's own */
 };
 
-/** @brief Frame to be sent (`bytes` are its first FRAME_TEMPLATE), or a received frame. */
+/** @brief Frame to be sent (`bytes` points to its first FRAME_TEMPLATE bytes), or a received frame.
+ */
 struct socket_frame {
     uint8_t *bytes;
     uint32_t length;

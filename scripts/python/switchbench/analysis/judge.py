@@ -144,7 +144,7 @@ class JudgedValue(NamedTuple):
 
 @dataclass(slots=True)
 class _Together:
-    """Values of several phases reduced to one; `at` is its place, if it is of one phase."""
+    """One value reduced from several phases; `at` names the phase it comes from, if only one."""
 
     value: float | None  # combination of the known values
     at: ValueLocation

@@ -385,7 +385,7 @@ def burst_line_bps(
 
 @dataclass(frozen=True)
 class Intervals:
-    """Interval results of a phase: the spans of its flows between two marks."""
+    """Interval results of a phase: bytes of each flow between two consecutive times."""
 
     pairs: Sequence[Pair]  # flows in order of first appearance
     flow: Numbers  # index into `pairs` of each span

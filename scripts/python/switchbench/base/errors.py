@@ -57,7 +57,7 @@ class Mistakes:
     """Collector of configuration mistakes, which are reported together."""
 
     def __init__(self) -> None:
-        """Start without mistakes."""
+        """Begin with an empty list of mistakes."""
         self.found: list[ConfigurationError] = []
 
     @contextmanager

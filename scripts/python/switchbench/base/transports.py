@@ -77,5 +77,5 @@ BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream)
 
 
 def of(name: str) -> Transport:
-    """Return the transport with a validated name."""
+    """Return the transport of a name that was validated before."""
     return _BY_NAME[name]

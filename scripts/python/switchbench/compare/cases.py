@@ -243,7 +243,7 @@ class Case:
 
     @property
     def plans(self) -> list[PlanEntry]:
-        """Return the repeats of the case in the side's first run."""
+        """Return the repeats of this test in the first of the compared runs on its side."""
         return self.runs[0][1]
 
     @property

@@ -145,7 +145,7 @@ class _Constrained:
         return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
 
     def _congestion(self, resources: list[int]) -> float:
-        """Return k of (2) and (4): the longest time of the given resources."""
+        """Return k of equations (2) and (4) (Zhu): the longest time of the resources."""
         return max(map(self._time, resources), default=0.0)
 
     def _full(self, resources: list[int]) -> list[int]:

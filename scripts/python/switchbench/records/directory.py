@@ -160,7 +160,7 @@ class LineFile:
         os.close(self._file)
 
     def __enter__(self) -> LineFile:
-        """Return the open file."""
+        """Return this open file."""
         return self
 
     def __exit__(self, *_: object) -> None:

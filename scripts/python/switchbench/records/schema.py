@@ -184,7 +184,7 @@ TYPES = frozenset(_RECORDS["records"])  # that this version knows
 
 
 def _keys(form: Record) -> dict[str, str]:
-    """Return the kinds of a form's keys; optional keys may also be null."""
+    """Return the permitted types of each key of a record; optional keys may also be null."""
     found = _keys(_RECORDS["forms"][form["has"]]) if "has" in form else {}
     table = form.get("columns", "")
     columns = {name: one for name, one in columns_of(table).items() if not one.key} if table else {}

@@ -187,7 +187,10 @@ def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
         return [Element(switch, "module")] if switch else []
 
     def of_groups(a: str, b: str) -> int:
-        """Return the part between two groups, or within one; "" is no group."""
+        """Return the number of the network's part between two groups, or within one group.
+
+        "" stands for no group.
+        """
         if not a or not b:
             return 0
         if a == b:

@@ -83,7 +83,7 @@ def make(measured: Measured) -> Report:
 
 @dataclass
 class _Page:
-    """Page under construction."""
+    """HTML page of a report while its parts are added."""
 
     measured: Measured
     sections: dict[str, Section] = field(
@@ -214,7 +214,7 @@ class Facts(NamedTuple):
 
 
 class Details(NamedTuple):
-    """Long text, folded."""
+    """Long text that the page hides until its heading is clicked."""
 
     title: str
     text: str

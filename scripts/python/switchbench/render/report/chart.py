@@ -238,7 +238,7 @@ class ChartAxis:
 
 @dataclass(frozen=True)
 class Trace:
-    """Curve of a figure with its columns."""
+    """One curve of a chart, with the columns that it is drawn from."""
 
     label: str
     columns: Columns

@@ -24,7 +24,7 @@ class CommandLauncher(FarLauncher):
     """Launcher of nodes by the site's command."""
 
     def __init__(self, site: Site) -> None:
-        """Read the site's command without starting anything."""
+        """Read the command line that starts nodes from the site; start nothing."""
         keys = site.effective["command"]
         self._start_words: list[str] = keys["start"]
         super().__init__(keys["engine"])
