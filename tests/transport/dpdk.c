@@ -288,7 +288,7 @@ static const struct battery_closed closed[] = {
     {{.pci = "ffff:ff:1e.7"}, "vfio-pci"},
     {{.vdev = "net_null0", .mac = "01:00:00:00:00:01"}, "not a unicast MAC address"},
     {{.vdev = "net_null0", .ipv4 = "198.18.0.1/33"}, "198.18.0.1/33"},
-    {{.vdev = "net_null0", .ipv4 = "198.18.0/16"}, "no IPv4 address"},
+    {{.vdev = "net_null0", .ipv4 = "198.18.0/16"}, "not an IPv4 address"},
     {{.vdev = "net_null0", .ipv4 = "198.18.0.1/16x"}, "198.18.0.1/16x"},
     {{.vdev = "net_null0", .ipv6 = "2001:2::1/129"}, "2001:2::1/129"},
     {{.vdev = "net_null0", .ipv6 = "198.18.0.1"}, "not an IPv6 address"},
