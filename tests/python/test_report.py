@@ -801,7 +801,7 @@ def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
     write_plan(tmp_path, replace(run, site=replace(run.site, launch="hand", lab=None)))
     assert list(times.predictions(measured)) == []
     (note,) = measured.notes
-    assert note.startswith("What models predict is not drawn: a site of real hosts says nothing")
+    assert note.startswith("What models predict is not drawn: the switches of a site of real hosts")
 
 
 @needs_engine

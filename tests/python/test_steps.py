@@ -502,7 +502,7 @@ def test_samples_are_stored_and_read(tmp_path: Path) -> None:
     "change", [{"rank": 1 << 16}, {"phase": -1}, {"data": "AA"}, {"data": "?"}]
 )
 def test_samples_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    with pytest.raises(DamagedRecord, match="are no samples of 16 bytes"):
+    with pytest.raises(DamagedRecord, match="are not samples of 16 bytes"):
         keep_samples(tmp_path, samples_record([(1, 4, 10, 123456)]) | change)
 
 
