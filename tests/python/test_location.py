@@ -66,7 +66,6 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
-from synthetic import phase_record as phase_end
 from test_summary import check
 
 QUIET = Noise(rows=0.0, stalls=0.0, spread=0.02, queue=20.0, closed=0.01)
@@ -614,7 +613,7 @@ def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = N
     for number in range(1, 5):
         node = f"node{number}"
         counters = (ports or {}).get(node, {})
-        records += [port_record(f"{node}:e0", **counters), phase_end(node), trial_record(node)]
+        records += [port_record(f"{node}:e0", **counters), phase_record(node), trial_record(node)]
     summary = fed(make_run(SITE, trial), records)
     return summary
 
