@@ -216,13 +216,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     # Hosts without the engine are already in the row `engine`.
     able = [one for one in processes if values["engine"].get(one.name) == __version__]
     values |= control_network(site, able) if able else {}
-    rows = []
-    for name, own in values.items():
-        # The one right value; else the most frequent, of several that of the first host.
-        most = _RIGHT.get("cable" if name.endswith(" cable") else name)
-        for usual, _ in Counter(own.values()).most_common(1):
-            differ = {host: value for host, value in own.items() if value != (most or usual)}
-            rows.append(HostComparison(name, most or usual, differ))
+    rows = [_row(name, found) for name, found in values.items() if found]
     return Survey(rows, silent, [*unfit(processes, values)])
 
 
@@ -254,6 +248,17 @@ def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]])
             bad = [host for host in found if host in asked and not is_met(found[host])]
             if bad:
                 yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
+
+
+def _row(name: str, values: Mapping[str, str]) -> HostComparison:
+    """Compare the hosts' values of a row with the one right value, else with the most frequent.
+
+    Of several most frequent values, the first host's counts.
+    """
+    usual = _RIGHT.get("cable" if name.endswith(" cable") else name)
+    if usual is None:
+        ((usual, _),) = Counter(values.values()).most_common(1)
+    return HostComparison(name, usual, {h: value for h, value in values.items() if value != usual})
 
 
 _RIGHT = {

@@ -819,6 +819,18 @@ def remove(path: str) -> None:
         raise BindError(f"The journal {path} can't be removed: {error.strerror}.", 3) from error
 
 
+def await_interface(pci: str, state: dict[str, Any]) -> str:
+    """Wait for the interface with this number on the device; return its present name, or ""."""
+    name, named = "", 0
+    for _ in range(APPEAR_TRIES):
+        name = interfaces_of(pci).get(state["dev_port"], name)
+        named += bool(name)
+        if name == state["name"] or named == RENAME_TRIES:
+            break
+        time.sleep(TRY_S)
+    return name
+
+
 def restore_device(entry: dict[str, Any]) -> None:
     """Restore one device's driver, functions and interfaces from its journal entry."""
     pci = entry["pci"]
@@ -831,14 +843,7 @@ def restore_device(entry: dict[str, Any]) -> None:
     change_driver(pci, entry["driver"])
     set_functions(pci, entry["vfs"])
     for state in entry["interfaces"]:
-        # The present name of the interface with this number on the device.
-        name, named = "", 0
-        for _ in range(APPEAR_TRIES):
-            name = interfaces_of(pci).get(state["dev_port"], name)
-            named += bool(name)
-            if name == state["name"] or named == RENAME_TRIES:
-                break
-            time.sleep(TRY_S)
+        name = await_interface(pci, state)
         block(
             not name,
             f"Interface {state['name']} of PCI device {pci} has not come back within "

@@ -217,18 +217,25 @@ class Controller:
         finally:
             self._ending = True
             self._nodes.close()
-            # Others may report a lost node before its connection shows how it ended. A hanging node
-            # ends by our own signal, which is not the cause.
-            node = self._missed
-            if node is not None and not node.signalled:
-                status = node.popen.returncode
-                lost = self._launcher.lost(node.name, status, node.last_words)
-                if lost is None and status is not None and status < 0:  # killed by this controller
-                    lost = node.ended_how()
-                if lost is not None:
-                    self._outcome.faults[0] = f"{node.place} {lost}"
-                    if node.name in self._outcome.lost:
-                        self._outcome.lost[node.name] = lost
+            self._name_the_cause()
+
+    def _name_the_cause(self) -> None:
+        """Name a lost node as the cause of the run's end.
+
+        Others may report it before its connection shows how it ended. A hanging node ends by our
+        own signal, which is not the cause.
+        """
+        node = self._missed
+        if node is None or node.signalled:
+            return
+        status = node.popen.returncode
+        lost = self._launcher.lost(node.name, status, node.last_words)
+        if lost is None and status is not None and status < 0:  # killed by this controller
+            lost = node.ended_how()
+        if lost is not None:
+            self._outcome.faults[0] = f"{node.place} {lost}"
+            if node.name in self._outcome.lost:
+                self._outcome.lost[node.name] = lost
 
     def _idle(self) -> None:
         """Do the work due in each turn of a wait; raise errors that end the run from outside."""
@@ -653,8 +660,9 @@ class Binder:
 
     def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
         """Start a binding program on each host with ports to bind, and wait until all are ready."""
-        nodes = job["nodes"] if "bind" in job else ()
-        for process, node in zip(site.processes, nodes, strict=False):
+        if "bind" not in job:
+            return
+        for process, node in zip(site.processes, job["nodes"], strict=True):
             if words := hold_words(site, node):
                 self._holders[process.name] = launcher.port_binding(process, words)
                 self._write(process.name, PORT_BINDING.read_bytes())

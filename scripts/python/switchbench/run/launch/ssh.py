@@ -287,17 +287,17 @@ def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) ->
     way = OpenSsh.of(site)
     commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
     answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s, PORT_BINDING)
-    results = []
-    for host, answer in answers.items():
-        reason = refusal(host, answer, "python3")
-        status = answer.status
-        if status is None:
-            reason = "it took too long: it is not known what it did; ask again"
-        if status is None or reason is not None:
-            results.append(HostResult(host, NOT_ASKED, (str(reason),)))
-        else:
-            results.append(HostResult(host, status, (*answer.output, *answer.errors)))
-    return results
+    return [_result(host, answer) for host, answer in answers.items()]
+
+
+def _result(host: str, answer: Answer) -> HostResult:
+    if answer.status is None:
+        too_long = "it took too long: it is not known what it did; ask again"
+        return HostResult(host, NOT_ASKED, (too_long,))
+    reason = refusal(host, answer, "python3")
+    if reason is not None:
+        return HostResult(host, NOT_ASKED, (reason,))
+    return HostResult(host, answer.status, (*answer.output, *answer.errors))
 
 
 def side_by_side(results: Iterable[HostResult]) -> Iterator[str]:

@@ -211,6 +211,12 @@ def _bar(port: PortState, _unit: format.Unit) -> str:
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
+def _phase(port: PortState, _unit: format.Unit) -> str:
+    if port.phase == _SEVERAL:
+        return ""
+    return f"{port.phase} {port.step}" if port.step else "idle"
+
+
 # Columns of the table of ports: title, width, text, alignment. Without room for all, the last ones
 # are left out first.
 _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
@@ -218,10 +224,9 @@ _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], .
     ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),
     ("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent), ">"),
     ("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None), ">"),
-    ("phase", 13, lambda port, _: "" if port.phase == _SEVERAL
-     else f"{port.phase} {port.step}" if port.step else "idle", "<"),
+    ("phase", 13, _phase, "<"),
     ("of line", _BAR_CELLS, _bar, "<"),
-)  # fmt: skip
+)
 
 
 class Screen:
@@ -251,18 +256,21 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines of the screen, cut to the terminal's size."""
         width, height = options.max_width, options.height or console.height
-        lines = self._head(width)
-        found = self._found(min(_FOUND_LINES, max(0, height - len(lines) - 6)))
-        room = height - len(lines) - len(found) - 2  # the table's heading, and the foot
-        has_table = self._state.trial is not None and room >= 1
-        lines += self._table(room, width, options.ascii_only) if has_table else []
-        lines = [*lines, *found, *([self._foot()] if has_table else [])][:height]
+        lines = self._lines(width, height, options.ascii_only)[:height]
         for number, line in enumerate(lines, start=1):
             if options.ascii_only:
                 line.plain = line.plain.translate(_ASCII)
             line.truncate(width)
             line.end = "\n" if number < len(lines) else ""
             yield line
+
+    def _lines(self, width: int, height: int, ascii_only: bool) -> list[Text]:
+        head = self._head(width)
+        found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
+        room = height - len(head) - len(found) - 2  # the table's heading, and the foot
+        if self._state.trial is None or room < 1:
+            return head + found
+        return [*head, *self._table(room, width, ascii_only), *found, self._foot()]
 
     def _head(self, width: int) -> list[Text]:
         state = self._state

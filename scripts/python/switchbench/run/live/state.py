@@ -272,22 +272,25 @@ class RunState:
         if trial is not self.trial:
             if self._ended[key]:
                 return False  # a late record of an ended trial
-            if self.trial is not None and self.trial.search != trial.search:
-                self._search_began_s = time.monotonic()
-            self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
-            for port in self.ports.values():
-                port.rest(0)
-            for part in trial.parts:
-                carrier = trial.of(part.network).transport
-                for rank in part.ranks:
-                    port = self.ports[rank.name]
-                    port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
+            self._begin(trial)
         phase: int = max(0, record["phase"])
         self.phase = max(self.phase, phase)
         for port in self._of_node[record["node"]]:
             if port.phase < phase:
                 port.rest(phase)
         return phase == self.phase
+
+    def _begin(self, trial: Trial) -> None:
+        if self.trial is not None and self.trial.search != trial.search:
+            self._search_began_s = time.monotonic()
+        self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
+        for port in self.ports.values():
+            port.rest(0)
+        for part in trial.parts:
+            carrier = trial.of(part.network).transport
+            for rank in part.ranks:
+                port = self.ports[rank.name]
+                port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
 
     # --- what they amount to -----------------------------------------------------------------
 
