@@ -9,7 +9,16 @@ from itertools import pairwise
 from statistics import fmean, stdev
 
 from ..loads import End
-from . import declaration
+from .declaration import (
+    MORE_OFFERED,
+    PREAMBLE_BYTES,
+    Earlier,
+    PortFacts,
+    Row,
+    Rows,
+    SubtestTrials,
+    TrialFacts,
+)
 
 FALLS_TO = 0.5  # of the overload
 
@@ -47,7 +56,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(observed) if observed else None
 
 
-def spread(key: str, values: Iterable[float | None]) -> declaration.Row:
+def spread(key: str, values: Iterable[float | None]) -> Row:
     """Return a row with mean, min, max and variation of an iterated measure."""
     observed = known(values)
     return {
@@ -58,7 +67,7 @@ def spread(key: str, values: Iterable[float | None]) -> declaration.Row:
     }
 
 
-def latency_row(measured: declaration.SubtestTrials, key: str = "latency") -> declaration.Row:
+def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
     """Return one-way times over all trials: the mean of means, the extremes of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
@@ -68,7 +77,7 @@ def latency_row(measured: declaration.SubtestTrials, key: str = "latency") -> de
     }
 
 
-def throughput_percent(earlier: declaration.Earlier, subtest: str = "throughput") -> float | str:
+def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
     """Return an earlier subtest's throughput at this size in percent, or the reason for none."""
     found = earlier.get(subtest, {}).get("throughput_percent")
     if found is None:
@@ -76,7 +85,7 @@ def throughput_percent(earlier: declaration.Earlier, subtest: str = "throughput"
     return float(found)
 
 
-def throughput_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def throughput_row(measured: SubtestTrials) -> Row:
     """Return the throughput's row; without a failure the max load is the throughput."""
     point, [result] = measured.point, measured.results
     usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
@@ -91,7 +100,7 @@ def throughput_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def above_forwarding(measured: declaration.SubtestTrials) -> str:
+def above_forwarding(measured: SubtestTrials) -> str:
     """Return a sentence where buffers raised the throughput above the forwarding rate; else ""."""
     [result] = measured.results
     held = [
@@ -101,7 +110,7 @@ def above_forwarding(measured: declaration.SubtestTrials) -> str:
     ]
     rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
     offered, forwarded = max(held, default=0.0), max(rates)
-    if not forwarded or offered <= declaration.MORE_OFFERED * forwarded:
+    if not forwarded or offered <= MORE_OFFERED * forwarded:
         return ""
     return (
         f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
@@ -110,13 +119,13 @@ def above_forwarding(measured: declaration.SubtestTrials) -> str:
     )
 
 
-def capped(measured: declaration.SubtestTrials) -> str:
+def capped(measured: SubtestTrials) -> str:
     """Return a sentence where the largest value did not fail, so the limit is unknown; else ""."""
     outcome = measured.results[0].outcome
     return outcome.sentence if outcome.end is End.NO_LOSS_AT_MAX else ""
 
 
-def burst_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def burst_row(measured: SubtestTrials) -> Row:
     """Return the row of back-to-back bursts over all searches."""
     longest = measured.results[0].longest
     return spread("back_to_back", longest) | {
@@ -125,7 +134,7 @@ def burst_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def buffer_time_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def buffer_time_row(measured: SubtestTrials) -> Row:
     """Return the row of back-to-back bursts with the buffer time (RFC 9004, 6.4)."""
     row, percent = burst_row(measured), throughput_percent(measured.earlier)
     mean, max_fps = row["back_to_back"], measured.point.max_fps
@@ -138,7 +147,7 @@ def buffer_time_row(measured: declaration.SubtestTrials) -> declaration.Row:
     return row
 
 
-def learning_rate_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def learning_rate_row(measured: SubtestTrials) -> Row:
     """Return the row of the address learning rate."""
     [found] = measured.results
     return {
@@ -149,7 +158,7 @@ def learning_rate_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def address_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def address_row(measured: SubtestTrials) -> Row:
     """Return the row of the address capacity; each other port has an address in the table too."""
     [found] = measured.results
     in_table = (found.relevant_lower_bound or 0) + len(measured.point.ports) - 1
@@ -160,7 +169,7 @@ def address_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def latency_at_throughput_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def latency_at_throughput_row(measured: SubtestTrials) -> Row:
     """Return the rows of latency.
 
     One frame time is subtracted for bit-forwarding devices, two for store-and-forward devices (RFC
@@ -170,13 +179,13 @@ def latency_at_throughput_row(measured: declaration.SubtestTrials) -> declaratio
     percent = measured.trials[0][0].value
     row |= {"load_percent": percent, "rate": point.fps(percent)}
     if row["latency"] is not None and point.line_bps:
-        frame_us = (point.size + declaration.PREAMBLE_BYTES) * 8e6 / point.line_bps
+        frame_us = (point.size + PREAMBLE_BYTES) * 8e6 / point.line_bps
         row["latency_bit_forwarding"] = row["latency"] - frame_us
         row["latency_store_and_forward"] = row["latency"] - 2 * frame_us
     return row
 
 
-def loss_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
+def loss_rows(measured: SubtestTrials) -> Rows:
     """Return one row per load, the highest first."""
     return [
         {
@@ -189,7 +198,7 @@ def loss_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     ]
 
 
-def recovery_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def recovery_row(measured: SubtestTrials) -> Row:
     """Return the row of the recovery time.
 
     The last lost frame was sent one interval before the frame after the last gap.
@@ -215,7 +224,7 @@ def recovery_row(measured: declaration.SubtestTrials) -> declaration.Row:
 BACK_S = 0.1  # before the end of a trial's traffic, all frames must arrive again
 
 
-def no_reset(measured: declaration.SubtestTrials) -> str:
+def no_reset(measured: SubtestTrials) -> str:
     """Return the reason why trials do not contain a whole reset of the device; "" where they do."""
     if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
@@ -230,7 +239,7 @@ def no_reset(measured: declaration.SubtestTrials) -> str:
     return ""
 
 
-def reset_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def reset_row(measured: SubtestTrials) -> Row:
     """Return the row of the reset time; without a value where a reset was not complete."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
@@ -238,15 +247,13 @@ def reset_row(measured: declaration.SubtestTrials) -> declaration.Row:
     return spread("reset_time", times) | numbers
 
 
-def forwarding_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def forwarding_row(measured: SubtestTrials) -> Row:
     """Return the throughput's row with the forwarding rates over all trials of the search."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
-    best = max(
-        every, key=lambda facts: facts.delivered_fps or 0.0, default=declaration.TrialFacts()
-    )
-    last = most[-1] if most else declaration.TrialFacts()
+    best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
+    last = most[-1] if most else TrialFacts()
     return throughput_row(measured) | {
         "frmol": last.delivered_fps,
         "mol": last.offered_fps,
@@ -257,13 +264,13 @@ def forwarding_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def congestion_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def congestion_row(measured: SubtestTrials) -> Row:
     """Return the row of congestion control, for the worst of trials and groups.
 
     Loss at a port that is not congested is head-of-line blocking.
     """
 
-    def ports(*, congested: bool) -> list[declaration.PortFacts]:
+    def ports(*, congested: bool) -> list[PortFacts]:
         names = measured.point.receivers(congested=congested)
         return [facts.ports[name] for facts in measured.facts for name in names]
 
@@ -280,7 +287,7 @@ def congestion_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def errored_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
+def errored_rows(measured: SubtestTrials) -> Rows:
     """Return a row per frame size; without counts for a size that the ports could not send."""
     counts = {
         proposed.value: {
@@ -293,7 +300,7 @@ def errored_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     return [{"errored_size": size, **counts.get(size, {})} for size in ERRORED_SIZES]
 
 
-def line_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def line_row(measured: SubtestTrials) -> Row:
     """Return the row of a line-rate test; jitter is PDV (RFC 5481): delays less the minimum."""
     point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
@@ -316,7 +323,7 @@ def line_row(measured: declaration.SubtestTrials) -> declaration.Row:
     return latency_row(measured) | spread("line_rate", rates) | numbers
 
 
-def microburst_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def microburst_row(measured: SubtestTrials) -> Row:
     """Return the row of the longest bursts, with the numbers of ports."""
     if capped(measured):
         return {}
@@ -330,7 +337,7 @@ def microburst_row(measured: declaration.SubtestTrials) -> declaration.Row:
     }
 
 
-def blocking_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def blocking_row(measured: SubtestTrials) -> Row:
     """Return the row of loss at uncongested ports, for the worst group."""
     single = measured.point.receivers(congested=False)
     worst = [
@@ -340,13 +347,13 @@ def blocking_row(measured: declaration.SubtestTrials) -> declaration.Row:
     return spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}
 
 
-def incast_row(measured: declaration.SubtestTrials) -> declaration.Row:
+def incast_row(measured: SubtestTrials) -> Row:
     """Return the row of TCP goodput and UDP latency."""
     goodput = spread("goodput", (facts.goodput for facts in measured.facts))
     return goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
 
 
-def ndr_latency_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
+def ndr_latency_rows(measured: SubtestTrials) -> Rows:
     """Return a row of latency for each part of NDR."""
     ndr = measured.results[0].relevant_lower_bound or 0.0
     last = {trial.value: (trial, facts) for trial, facts in measured.trials}
