@@ -135,7 +135,7 @@ struct message_lane {
     bool stepping;   /**< executes a schedule now: messages are taken when their steps have begun */
     bool step_moved; /**< messages moved in the last run */
     /**
-     * @brief Whether each operation of the present step is complete, by the executor's index.
+     * @brief True for each complete operation of the present step, by the executor's index.
      */
     bool *op_done;
     struct message_flow *flows;

@@ -144,7 +144,7 @@ class JudgedValue(NamedTuple):
 
 @dataclass(slots=True)
 class _Together:
-    """One value reduced from several phases; `at` names the phase it comes from, if only one."""
+    """Value reduced from several phases; `at` names the phase it comes from, if only one."""
 
     value: float | None  # combination of the known values
     at: ValueLocation

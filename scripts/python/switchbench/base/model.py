@@ -94,7 +94,7 @@ class Process:
 
 @dataclass(frozen=True)
 class CableBundle:
-    """All parallel cables between two switches, or between two forwarding hosts; full duplex."""
+    """Parallel cables between two switches, or between two forwarding hosts; full duplex."""
 
     a: str
     b: str

@@ -233,7 +233,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Case:
-    """One matrix at one setting, with its repeats in each run of a side."""
+    """Matrix at one setting, with its repeats in each run of a side."""
 
     settings: Settings
     runs: list[

@@ -781,7 +781,7 @@ TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
 
 @dataclass(frozen=True)
 class Course:
-    """One measure of one pattern over the runs of a history.
+    """Values of a measure of one pattern over the runs of a history.
 
     `values` has each run's mean, or None where the run lacks the measure. `slope` is in percent of
     the median per run. `p` is the probability of so strong an order without a trend; None where

@@ -141,7 +141,7 @@ SUITE_PATTERNS = ("pairs",)  # with a suite: RFC 2544's traffic in both directio
 
 @dataclass(frozen=True)
 class _Entry:
-    """One of the user's tests and its path."""
+    """Test as the user wrote it, and its path in the configuration."""
 
     path: KeyPath
     own: Settings

@@ -65,7 +65,7 @@ _PROGRAM, _FILE = 0o755, 0o644
 
 @dataclass(frozen=True)
 class Piece:
-    """One file of the engine's folder."""
+    """File of the engine's folder."""
 
     place: str  # path below the folder
     content: bytes

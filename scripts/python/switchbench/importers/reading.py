@@ -179,7 +179,7 @@ class Form:
 
 
 class Row(NamedTuple):
-    """One row of a printed table; `wrong` is true where the program found its data corrupted."""
+    """Row of a printed table; `wrong` is true where the program found its data corrupted."""
 
     size: int
     part: str

@@ -535,7 +535,7 @@ def wait_silence(netlink: IPRoute) -> None:
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing that a lab needs and that this machine lacks, with a remedy."""
+    """Program or feature that a lab needs and that this machine lacks, with a remedy."""
 
     what: str
     remedy: str

@@ -217,7 +217,7 @@ class Excluded(str):
 
 @dataclass(frozen=True)
 class Subtest:
-    """One test of a document: its flows, method, formulas and columns."""
+    """Test of a document: its flows, method, formulas and columns."""
 
     name: str
     section: str
