@@ -361,6 +361,39 @@ static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
     return lane->start_ns;
 }
 
+/* Documents have checked most of it: these are the bounds of the lane's own arrays and counts. */
+static int check_request(const struct lane_request *request, const struct frame_conf *conf,
+                         struct err *err)
+{
+    const struct phase *phase = request->phase;
+    const struct frame_options *options = phase->options;
+    const char *what = NULL;
+    bool forwards = false;
+
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        const struct lane_flow *flow = &request->flows[i];
+
+        forwards |= i < request->send_count && flow->role == PATTERN_FORWARD;
+        if (i >= request->send_count && flow->src >= request->ranks)
+            what = "a flow comes from a rank that is not there";
+    }
+    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
+        what = "a phase has 1 to 64 frame sizes";
+    else if (options->burst == 0 || options->burst > FRAME_BURST_MAX)
+        what = "a burst has 1 to 128 frames";
+    else if (request->ranks > PATTERN_RANKS_MAX)
+        what = "frames are counted of 65536 ranks at most";
+    else if (request->receive_count >= PATTERN_RANKS_MAX)
+        what = "a port receives one flow from each other rank at most";
+    else if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
+        what = "the phase has no load";
+    else if (forwards && (request->send_count != 1 || request->receive_count != 1))
+        what = "a forwarding port receives one flow and sends one";
+    else if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
+        what = "a ping-pong uses one queue, and the port has several: set queues: 1";
+    return what == NULL ? 0 : err_set(err, -EINVAL, "%s: %s", conf->name, what);
+}
+
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -368,18 +401,8 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
     double line_bytes = phase_mean_size(phase) + (double)FRAME_OVERHEAD_L1;
     double probe_fps = prober_rate(request, line_bytes);
-    bool forwards = false;
-    int rc = 0;
+    int rc = check_request(request, conf, err);
 
-    for (uint32_t i = 0; i < request->send_count; i++)
-        forwards |= request->flows[i].role == PATTERN_FORWARD;
-    if (forwards && (request->send_count != 1 || request->receive_count != 1))
-        rc = err_set(err, -EINVAL, "%s: a forwarding port receives one flow and sends one",
-                     conf->name);
-    if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
-        rc = err_set(err, -EINVAL,
-                     "%s: a ping-pong uses one queue, and the port has several: set queues: 1",
-                     conf->name);
     lane->conf = *conf;
     memcpy(&lane->options, phase->options, sizeof lane->options);
     if (!phase->messages)

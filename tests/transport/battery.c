@@ -758,6 +758,8 @@ static void spoil(struct phase *phase, const struct battery_refusal *refusal)
     battery_set(phase, refusal->options);
     if (refusal->size > 0)
         phase->sizes[0] = refusal->size;
+    if (refusal->no_load)
+        phase->load = (struct load){.rate_bps = 0};
     phase->messages = refusal->message;
     if (refusal->message || refusal->schedule)
         phase->traffic = refusal->message ? TRAFFIC_PINGPONG : TRAFFIC_SCHEDULE;

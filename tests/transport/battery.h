@@ -23,6 +23,7 @@ struct battery_refusal {
     const char *options; /* "KEY=VALUE ..."; NULL: none is changed */
     uint32_t size;       /* 0: the battery's */
     bool message;        /* of a ping-pong */
+    bool no_load;
     bool schedule;
     bool forwards; /* every flow is a forwarder's; one of many, unless it is a message's */
 };

@@ -275,6 +275,7 @@ static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "at least"},
     {.size = 9217, .says = "at most"},
     {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
+    {.no_load = true, .says = "no load"},
     {.says = NULL},
 };
 static const struct battery_refusal xdp_refusals[] = {

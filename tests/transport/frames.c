@@ -286,6 +286,7 @@ static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "64 to "},
     {.size = 9019, .says = "MTU"},
     {.size = 9000, .message = true, .says = "larger ones run over tcp and verbs"},
+    {.no_load = true, .says = "no load"},
     {.says = NULL},
 };
 static const struct battery_closed packet_closed[] = {
