@@ -162,9 +162,9 @@ def test_who_does_not_come_is_named(here: str, away: str, room: Room) -> None:
 
 
 NEVER_SHARED = [
-    ({"iface": "eth0"}, "af_packet does not isolate flows"),
-    ({"iface": "eth0", "driver": "af_xdp"}, "af_xdp does not isolate flows"),
-    ({"vdev": "net_af_packet0,iface=eth0"}, "net_af_packet0 does not isolate flows"),
+    ({"iface": "eth0"}, "which af_packet does not: give the port"),
+    ({"iface": "eth0", "driver": "af_xdp"}, "which af_xdp does not: give the port"),
+    ({"vdev": "net_af_packet0,iface=eth0"}, "which net_af_packet0 does not: give the port"),
     ({"vdev": "net_null0,no-rx=1"}, "which net_null does not (Function not implemented)"),
 ]
 
