@@ -216,6 +216,7 @@ class Controller:
             self._note(error)
         finally:
             self._ending = True
+            self._keep(self._tables.flush)  # ending a silent node takes seconds
             self._nodes.close()
             self._name_the_cause()
 
