@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +122,9 @@ class LabHosts:
         self, directory: Path, configuration: Mapping[str, Any], **variables: str
     ) -> runs.Result:
         """Run a configuration there to its end."""
-        return runs.run(directory, configuration, start=partial(self.popen, **variables))
+        return runs.run(
+            directory, configuration, start=lambda words: self.popen(words, **variables)
+        )
 
     def started(
         self, directory: Path, configuration: Mapping[str, Any]

@@ -179,7 +179,7 @@ def test_push_from_the_wheel(environment: Path, tmp_path: Path) -> None:
         del site["ssh"]["engine"]
         path = runs.write(tmp_path / "push", {"site": site, "tests": [{"pattern": "pairs"}]})
         words = [str(environment / "bin" / "switchbench"), "push", str(path)]
-        process = hosts.popen(words, env=os.environ | {"PYTHONPATH": packages})
+        process = hosts.popen(words, PYTHONPATH=packages)
         output, errors = process.communicate(timeout=120)
         assert process.returncode == 0, output + errors
         (engine,) = environment.glob("lib/python*/site-packages/switchbench/engine")

@@ -19,7 +19,7 @@ from labkit import (
     packet_socket,
     send_at_once,
 )
-from switchbench.labs import LabError, load, namespaces, session, switches
+from switchbench.labs import LabError, load, namespaces, session
 
 pytestmark = [needs_lab, needs_ovs, pytest.mark.usefixtures("nothing_left")]
 
@@ -67,7 +67,7 @@ def test_a_queue_drops_from_its_tail_as_with_bridges() -> None:
 def test_without_open_vswitch_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
     monkeypatch.setattr(
-        switches.shutil,
+        shutil,
         "which",
         lambda name, path=None: None if name == "ovs-vswitchd" else real(name, path=path),
     )

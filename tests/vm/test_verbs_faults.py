@@ -117,7 +117,7 @@ def test_no_device_at_all(rig: guests.Rig, tmp_path: Path) -> None:
         rig["node1"].output(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
     assert_refused_at_once(named, "There is no RDMA port rxe0/1; `rdma link` lists them.")
     assert_refused_at_once(found, "port node1:e0: eth0 has no RDMA device")
-    assert "rdma link add rxe0 type rxe netdev eth0" in found.errors[0]
+    assert "rdma link add rxe0 type rxe netdev eth0" in found.logs[0]
 
 
 def test_an_interface_without_a_device(rig: guests.Rig, tmp_path: Path) -> None:
