@@ -32,17 +32,15 @@ from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Process, Site
 from switchbench.config import Request, read
-from switchbench.hosts import alike
+from switchbench.hosts import alike, bind
 from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, far, launcher_for, ssh
 from switchbench.run.launch.far import Answer, chosen, fan_out
 from switchbench.run.launch.slurm import SlurmLauncher
 from switchbench.run.launch.ssh import (
-    HostResult,
     OpenSsh,
     SshLauncher,
-    errands,
     resolved,
     side_by_side,
 )
@@ -254,8 +252,8 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
     launcher = SshLauncher(reached)
     with closing(launcher):
         found = launcher.gather(reached.processes)
-    assert [host.host for host in found] == ["node2", "node3", "node4"]
-    refused, denied, lacking = (host.reason for host in found)
+    assert list(found) == ["node2", "node3", "node4"]
+    refused, denied, lacking = found.values()
     assert refused == (
         "it can't be reached (connect to host node2 port 22: Connection refused): is it up, and "
         "its sshd?"
@@ -267,7 +265,7 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
     said = str(error.value)
     assert said.startswith("3 hosts can't take part (node2, node3, node4): node2: it can't be")
     assert "node3: ssh asks" in said
-    far.refuse([])
+    far.refuse({})
 
 
 OWN = "switchbench-node n: warning: control: Connection refused"  # the engine's line, not ssh's
@@ -383,10 +381,10 @@ def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm:
     launcher = SlurmLauncher(reached)
     with closing(launcher):
         missing = launcher.gather(reached.processes)
-        assert [str(host) for host in missing] == [
-            "node2: Slurm can't give it (it is down*: No answer)",
-            "node3: Slurm can't give it (it is drained: broken fan)",
-        ]
+        assert missing == {
+            "node2": "Slurm can't give it (it is down*: No answer)",
+            "node3": "Slurm can't give it (it is drained: broken fan)",
+        }
     assert "--nodelist=node[1,4] --nodes=2" in (slurm.folder / "asked").read_text()
 
 
@@ -394,14 +392,14 @@ def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm:
 
 
 def test_hosts_that_say_the_same_share_a_line() -> None:
-    results = [
-        HostResult("node1", 0, ("done",)),
-        HostResult("node2", 2, ("no such device",)),
-        HostResult("node3", 0, ("done",)),
-        HostResult("node4", 3, ()),
-        HostResult("node5", 2, ("node5 has no such device",)),
-    ]
-    assert list(side_by_side(results)) == [
+    answers = {
+        "node1": Answer(0, ["done"]),
+        "node2": Answer(2, ["no such device"]),
+        "node3": Answer(0, ["done"]),
+        "node4": Answer(3),
+        "node5": Answer(2, ["node5 has no such device"]),
+    }
+    assert list(side_by_side(answers)) == [
         "node[1,3]: done",
         "node2: no such device",
         "node4: failed with status 3, without a word",
@@ -411,10 +409,9 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
 
 def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ssh: Path) -> None:
     fake_ssh.write_text("#!/bin/sh\nexec sleep 30\n")
-    (result,) = errands(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["--restore"]}, 0.2)
-    assert result == HostResult(
-        "node1", 3, ("it took too long: it is not known what it did; ask again",)
-    )
+    found = bind.answers(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["restore"]}, 0.2)
+    why = "it took too long: it is not known what it did; ask again"
+    assert found == {"node1": Answer(3, [why])}
 
 
 # --- what hosts have -----------------------------------------------------------------------------
@@ -477,8 +474,8 @@ ODD = "its engine says what is not understood"
 @pytest.mark.parametrize(
     ("script", "row", "why"),
     [
-        ("echo switchbench-node 0.0.9", "engine", "0.0.9"),
-        ("echo there is no such engine >&2; exit 3", "engine", "status 3"),
+        ("echo switchbench-node 0.0.9", "engine", "it has version 0.0.9 (its "),
+        ("echo there is no engine >&2; exit 3", "engine", "{engine} --version ended with status 3"),
         (f"{VERSION}; exec sleep 60", "control port", LATE),
         (f"{VERSION}; echo hello", "control port", f"{ODD} ('hello')"),
         (f"{VERSION}; echo '[]'", "control port", f"{ODD} ('[]')"),
@@ -494,8 +491,8 @@ def test_engines_that_say_another_thing_than_whom_they_heard(
     (found,) = (one for one in survey.rows if one.name == row)
     assert found.differ.keys() == {"node1", "node2"}
     # Words that come with the version in one read are taken for the login's.
-    login = "its login writes text of its own"
-    assert all(said == why or said.startswith(login) for said in found.differ.values())
+    ways = (why.format(engine=tmp_path / "engine"), "its login writes text of its own")
+    assert all(said.startswith(ways) for said in found.differ.values())
     assert not survey.is_alike
 
 
@@ -512,11 +509,11 @@ def test_hosts_that_are_alike_and_unfit(
 
 
 def test_hosts_with_one_reason_take_one_line() -> None:
-    silent = {f"node{i}": f"cannot resolve its name (no such name node{i})" for i in range(1, 129)}
-    silent["other"] = "it did not answer"
-    lines = list(side_by_side(HostResult(host, 3, (why,)) for host, why in silent.items()))
-    assert lines == [
-        "node[1-128]: cannot resolve its name (no such name HOST)",
+    """The sentence is that of the first: it said HOST, even in commands to be copied."""
+    answers = {f"node{i}": Answer(3, [f"accept it by `ssh node{i}`"]) for i in range(1, 129)}
+    answers["other"] = Answer(3, ["it did not answer"])
+    assert list(side_by_side(answers)) == [
+        "node[1-128]: accept it by `ssh node1`",
         "other: it did not answer",
     ]
 
@@ -699,7 +696,7 @@ every_far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"
 
 def gathered(launcher: Launcher, site: Site) -> list[str]:
     """Start the nodes of far hosts; return the hosts that can't take part."""
-    return [host.host for host in launcher.gather(site.processes)]
+    return list(launcher.gather(site.processes))
 
 
 def started(launcher: Launcher, process: Process) -> subprocess.Popen[bytes]:
@@ -722,7 +719,7 @@ def test_a_nodes_streams_and_status_are_its_process(place: Place) -> None:
     for left in (site.processes, site.processes[:-1]):
         launcher = launcher_for(site)
         with closing(launcher):
-            assert launcher.gather(left) == []
+            assert launcher.gather(left) == {}
             with launcher:
                 for process in left:
                     popen = started(launcher, process)
@@ -760,9 +757,7 @@ def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
     site = place.site()
     launcher = launcher_for(site)
     with closing(launcher):
-        missing = launcher.gather(site.processes)
-        assert [host.host for host in missing] == ["node2", "node4"]
-        assert all(host.host in str(host) for host in missing)
+        assert gathered(launcher, site) == ["node2", "node4"]
         assert launcher.start(site.processes[2], []).poll() is None
         with pytest.raises(KeyError):
             launcher.start(site.processes[1], [])
@@ -798,8 +793,8 @@ def test_a_host_that_says_another_greeting_is_left_out_at_once(
     launcher = launcher_for(site)
     with closing(launcher):
         missing = launcher.gather(site.processes)
-    assert [host.host for host in missing] == ["node1", "node2", "node3", "node4"]
-    assert all(host.reason.startswith(sentence) for host in missing)
+    assert list(missing) == ["node1", "node2", "node3", "node4"]
+    assert all(reason.startswith(sentence) for reason in missing.values())
 
 
 @pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
@@ -830,6 +825,5 @@ def test_without_its_program_there_is_one_sentence(
 ) -> None:
     site = place.site()
     monkeypatch.setenv("PATH", str(place.folder))
-    launcher = launcher_for(site)
     with pytest.raises(ConfigurationError, match=f"there is no {place.reach} here"):
-        launcher.gather(site.processes)
+        launcher_for(site)

@@ -25,7 +25,8 @@ from switchbench.base import programs
 from switchbench.base.errors import ConfigurationError
 from switchbench.hosts import doctor, push
 from switchbench.hosts.push import Collection, Piece
-from switchbench.run.launch.ssh import NOT_ASKED, HostResult
+from switchbench.run.launch.far import Answer
+from switchbench.run.launch.ssh import NOT_ASKED
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
 COLLECTION = Collection(platform.machine(), (Piece("switchbench-node", ENGINE, 0o755),))
@@ -42,17 +43,16 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(""))
 
 
-def pushed(tmp_path: Path) -> HostResult:
+def pushed(tmp_path: Path) -> Answer:
     here = site(tmp_path)
-    (result,) = push.push(here, here.processes[:1], ordered(tmp_path / "there"))
-    return result
+    return push.push(here, here.processes[:1], ordered(tmp_path / "there"))["node1"]
 
 
 @pytest.mark.usefixtures("ssh")
 def test_twice(tmp_path: Path) -> None:
     said = f"{COLLECTION.name} in {tmp_path}/there"
-    assert pushed(tmp_path) == HostResult("node1", 0, (f"copied, 0.0 MB: {said}",))
-    assert pushed(tmp_path) == HostResult("node1", 0, (f"has it already: {said}",))
+    assert pushed(tmp_path) == Answer(0, [f"copied, 0.0 MB: {said}"])
+    assert pushed(tmp_path) == Answer(0, [f"has it already: {said}"])
 
 
 @pytest.mark.rows
@@ -62,10 +62,10 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: 
     for _ in range(2):
         result = pushed(tmp_path)
         assert result.status == NOT_ASKED
-        assert result.lines[0].startswith(f"its login writes text of its own ({shown!r}), which ")
+        assert result.output[0].startswith(f"its login writes text of its own ({shown!r}), which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
     ssh.write_text(ssh_script(""))
-    assert pushed(tmp_path).lines[0].startswith("has it already")
+    assert pushed(tmp_path).output[0].startswith("has it already")
 
 
 def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> Any:

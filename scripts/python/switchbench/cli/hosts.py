@@ -17,8 +17,8 @@ from ..base.source import dotted, parse_assignment
 from ..hosts import alike, bind, doctor, push
 from ..labs import lab
 from ..render.printer import make, make_console, show, text
-from ..run.launch.far import CURRENT, SHARED_FOLDER, chosen, folded
-from ..run.launch.ssh import NOT_ASKED, HostResult, OpenSsh, resolved, side_by_side
+from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, chosen, folded
+from ..run.launch.ssh import NOT_ASKED, OpenSsh, resolved, side_by_side
 from .common import configuration, load_site, names_site, print_json
 
 # --- doctor ---------------------------------------------------------------------------------------
@@ -86,8 +86,7 @@ def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str,
     ]
     styles = [_STYLES[doctor.NOTE] if line["differ"] else "" for line in lines]
     show(make("hosts", "", "", _HOSTS, lines, "none"), console, styles=styles)
-    unasked = (HostResult(host, NOT_ASKED, (why,)) for host, why in silent.items())
-    for line in side_by_side(unasked):
+    for line in side_by_side({host: Answer(NOT_ASKED, [why]) for host, why in silent.items()}):
         console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)
 
 
@@ -98,12 +97,12 @@ def push_command(args: argparse.Namespace) -> int:
     """Copy the engine to a site's hosts; return the worst host's exit status."""
     site = load_site(args)
     wanted = push.order(site, args.privilege, args.to)
-    results = push.push(site, chosen(site, args.nodes), wanted)
-    for line in side_by_side(results):
+    answers = push.push(site, chosen(site, args.nodes), wanted)
+    for line in side_by_side(answers):
         print(line)
     for note in _notes(OpenSsh.of(site), wanted):
         print(note)
-    return max(result.status for result in results)
+    return max(answer.status or 0 for answer in answers.values())
 
 
 def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:

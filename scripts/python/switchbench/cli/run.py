@@ -55,7 +55,7 @@ from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from ..run.controller import Controller, Outcome
 from ..run.launch import Launcher, launcher_for
-from ..run.launch.far import Unreached, refuse
+from ..run.launch.far import refuse
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live.screen import Watch, offer_metrics
 from ..run.nodes import Interrupt
@@ -98,8 +98,8 @@ def run_command(args: argparse.Namespace) -> int:
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
     if args.hosts:  # push the engine; hosts that lack it are reported with all others that do
-        results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
-        for line in () if args.quiet else side_by_side(results):
+        answers = push.push(run.site, run.site.processes, push.order(run.site, None, None))
+        for line in () if args.quiet else side_by_side(answers):
             print(line, file=sys.stderr)
     launcher = launcher_for(run.site)
     run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -187,7 +187,7 @@ class _Measurement:
         path = args.begun or args.out or default_path(name)
         self.directory = RunDirectory(path, begun=begun is not None)
         self.path = self.directory.path
-        self.left_out: tuple[Unreached, ...] = ()  # hosts that the run excludes
+        self.left_out: Mapping[str, str] = {}  # hosts that the run excludes, with the reason
         self.before_s = 0.0  # duration of the run until it was interrupted
 
     def measure(self) -> int:
@@ -220,7 +220,7 @@ class _Measurement:
     def _find_hosts(self) -> None:
         """Plan the run again without the hosts that cannot take part, or refuse it."""
         with Handled(_interrupted):
-            missing = tuple(self.launcher.gather(self.run.site.processes))
+            missing = self.launcher.gather(self.run.site.processes)
         if self.run.on_missing != "exclude" or len(missing) == len(self.run.site.processes):
             refuse(missing)
         if missing:
@@ -231,7 +231,7 @@ class _Measurement:
 
         A run that cannot be planned without them has one more fault.
         """
-        lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
+        lost = {host: f"it {why}" for host, why in outcome.lost.items()}
         if not lost or self.run.on_missing != "exclude" or not self.run.site.launcher.is_far:
             return False
         before = self.run, self.left_out
@@ -244,11 +244,11 @@ class _Measurement:
             return False
         return True
 
-    def _exclude(self, missing: tuple[Unreached, ...]) -> None:
-        for host in missing:
-            print(f"left out: {host}", file=sys.stderr)
-        self.left_out += missing
-        names = tuple(host.host for host in self.left_out)
+    def _exclude(self, missing: Mapping[str, str]) -> None:
+        for host, reason in missing.items():
+            print(f"left out: {host}: {reason}", file=sys.stderr)
+        self.left_out = {**self.left_out, **missing}
+        names = tuple(self.left_out)
         try:
             fewer = compile_run(read_values(self.run.effective, without=names))
             fewer = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
@@ -299,7 +299,7 @@ class _Measurement:
             "command": ["switchbench", "run", shlex.quote(str(self.path / CONFIGURATION))],
             "launch": site.launch,
             "lab": site.lab,
-            "excluded_hosts": [{"host": one.host, "reason": one.reason} for one in self.left_out],
+            "excluded_hosts": [{"host": h, "reason": why} for h, why in self.left_out.items()],
             "versions": {
                 "switchbench": __version__,
                 "python": platform.python_version(),

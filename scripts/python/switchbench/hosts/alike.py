@@ -22,8 +22,8 @@ from ..base.errors import ConfigurationError, RunError, some
 from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
-from ..run.launch.far import Answer, at_once, end, fan_out, folded, last_words, pipe_of, read_until
-from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure, find_client, refusal
+from ..run.launch.far import Answer, at_once, end, folded, last_words, pipe_of, read_until
+from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure
 from ..topology import cabling
 
 ALL_HEARD = "heard by all"
@@ -36,11 +36,11 @@ _SHOWN = 60  # shown bytes of an unreadable answer
 _CLOCK_S = 0.1  # longer than the delay of a login
 
 
-def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
-    """Return control port, clock and time of day of each host, in words, by row.
+def engines_and_control(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
+    """Return engine, control port, clock and time of day of each host, in words, by row.
 
-    The hosts test the network among themselves. A host that cannot run the test has only a row for
-    its control port, with the reason.
+    The hosts test the control network among themselves. A host without a usable engine has only the
+    row `engine`; one that cannot run the test has the reason in the row `control port`.
     """
     addresses: dict[str, str] = {}
     ports: dict[str, str] = {}
@@ -51,11 +51,11 @@ def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[
             addresses[process.name] = f"{host}:{int(port) or BY_HAND_UDP_PORT}"
         except ConfigurationError as error:
             ports[process.name] = str(error)
-    launcher = SshLauncher(site, lambda process: ["--reach", addresses[process.name]])
-    named = [process for process in processes if process.name in addresses]
+    launcher = SshLauncher(site, lambda process: ["--reach", addresses.get(process.name, "")])
     with closing(launcher):
-        ports |= {one.host: one.reason for one in launcher.gather(named)}
-        there = {one.name: launcher.start(one, ()) for one in named if one.name not in ports}
+        missing = launcher.gather(processes)
+        able = [process for process in processes if process.name not in missing]
+        there = {one.name: launcher.start(one, ()) for one in able if one.name in addresses}
         partners = [secrets.token_hex(_TOKEN_BYTES), *(addresses[host] for host in there), "", ""]
         engines = list(there.values())
         try:
@@ -71,7 +71,8 @@ def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[
     said = {host: one for host, one in reports.items() if not isinstance(one, str)}
     heard = mute_hosts(list(there), {host: answered for host, (answered, _, _) in said.items()})
     return {
-        "control port": heard | ports,
+        "engine": {process.name: __version__ for process in able} | missing,
+        "control port": heard | {host: why for host, why in ports.items() if host not in missing},
         "clock": {host: clock for host, (_, clock, _) in said.items()},
         "time": {host: off for host, (_, _, off) in said.items()},
     }
@@ -177,11 +178,8 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             f"doctor: hosts are reached by ssh, and the site has launch: {site.launch}; use "
             "`--set site.launch=ssh` where ssh works"
         )
-    find_client()
     way = OpenSsh.of(site)
     facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
-    engines = {host: way.node(host, ["--version"]) for host in facts}
-    versions = fan_out(engines, way.fanout, way.timeout_s + _SLACK_S)
     paths = {
         host: [path for fact in own for path in fact.paths if path.startswith("/")]
         for host, own in facts.items()
@@ -197,12 +195,6 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         host = process.name
         if host in silent:
             continue
-        version = versions[host]
-        if version.status == 0 and version.output:
-            values["engine"][host] = version.output[-1].removeprefix("switchbench-node ")
-        else:
-            why = refusal(host, version, way.engine)
-            values["engine"][host] = why or f"status {version.status}"
         texts = cabling.below_headers(answers[host].output)
         for fact in facts[host]:
             said = [texts.get(path) for path in fact.paths]
@@ -213,9 +205,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             cable = cabling.compared_cable(port, seen)
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
-    # Hosts without the engine are already in the row `engine`.
-    able = [one for one in processes if values["engine"].get(one.name) == __version__]
-    values |= control_network(site, able) if able else {}
+    values |= engines_and_control(site, [one for one in processes if one.name not in silent])
     rows = [_row(name, found) for name, found in values.items() if found]
     return Survey(rows, silent, [*unfit(processes, values)])
 
@@ -292,7 +282,7 @@ def _asked(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict
         host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")
         for host, own in paths.items()
     }
-    return fan_out(questions, way.fanout, way.timeout_s + _SLACK_S)
+    return way.run_on_hosts(questions, _SLACK_S)
 
 
 # --- links ----------------------------------------------------------------------------------------

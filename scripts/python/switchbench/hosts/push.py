@@ -28,8 +28,8 @@ from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
 from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
-from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, fan_out
-from ..run.launch.ssh import NOT_ASKED, HostResult, OpenSsh, find_client, lack, refusal
+from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer
+from ..run.launch.ssh import NOT_ASKED, OpenSsh, lack, refusal
 
 SUMS = "SHA256SUMS"
 
@@ -372,15 +372,14 @@ _LACKS = re.compile(rf"{_OURS}lack$")
 _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
-def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[HostResult]:
-    """Copy the engine to hosts; return the result of each."""
-    find_client()
+def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[str, Answer]:
+    """Copy the engine to hosts; return the result of each in words."""
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
 
     def send(hosts: Sequence[str], task: str, limit_s: float, *archive: Path) -> dict[str, Answer]:
         line = f"exec {shlex.join(wanted.words(task))}"
         commands = {host: way.command(host, line) for host in hosts}
-        return fan_out(commands, way.fanout, way.timeout_s + limit_s, *archive)
+        return way.run_on_hosts(commands, limit_s, *archive)
 
     answers = send([process.name for process in processes], "ask", _ASK_S)
     lacking = [
@@ -398,16 +397,15 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Ho
     done = {host: found for host, answer in answers.items() if (found := _done(answer))}
     # The pushed engine's version, started as `run` starts it.
     engines = {host: f"{folder}/{CURRENT}/{ENGINE}" for host, (_, folder) in done.items()}
-    versions = fan_out(
+    versions = way.run_on_hosts(
         {
             host: replace(way, engine=path).node(host, ["--version"])
             for host, path in engines.items()
         },
-        way.fanout,
-        way.timeout_s + _ASK_S,
+        _ASK_S,
     )
 
-    def result(host: str, answer: Answer) -> HostResult:
+    def result(host: str, answer: Answer) -> Answer:
         if answer.status is None:
             why: str | None = "it took too long: it is not known what it has; push again"
         elif host not in done:
@@ -416,14 +414,14 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Ho
         else:
             why = lack(host, versions[host], engines[host])
         if why is not None:
-            return HostResult(host, NOT_ASKED, (why,))
+            return Answer(NOT_ASKED, [why])
         word, folder = done[host]
         how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
         more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
         where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"
-        return HostResult(host, 0, (f"{how}: {where}",))
+        return Answer(0, [f"{how}: {where}"])
 
-    return [result(host, answer) for host, answer in answers.items()]
+    return {host: result(host, answer) for host, answer in answers.items()}
 
 
 def _done(answer: Answer) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from .far import Answer, FarLauncher, Unreached, piped
+from .far import Answer, FarLauncher, piped
 from .ssh import lack
 
 
@@ -27,14 +27,10 @@ class CommandLauncher(FarLauncher):
         """Read the command line that starts nodes from the site; start nothing."""
         keys = site.effective["command"]
         self._start_words: list[str] = keys["start"]
-        super().__init__(keys["engine"])
-
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Start the command for each host; ConfigurationError where it is not installed."""
         program = self._start_words[0]
         if shutil.which(program) is None:
             raise ConfigurationError(f"launch: command: there is no {program} here: install it")
-        return super().gather(processes)
+        super().__init__(keys["engine"])
 
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the site's command with the given words appended."""

@@ -43,30 +43,16 @@ class Answer:
     errors: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Unreached:
-    """Host that cannot take part in a run, and the reason."""
-
-    host: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Return the host and the reason as text."""
-        return f"{self.host}: {self.reason}"
-
-
-def refuse(unreached: Sequence[Unreached]) -> None:
-    """Raise RunError with one sentence about all unreachable hosts, grouped by reason."""
-    if not unreached:
-        return
-    if len(unreached) == 1:
-        raise RunError(str(unreached[0]))
-    names = some(host.host for host in unreached)
-    kinds: dict[str, Unreached] = {}  # first host of each reason; similar reasons begin alike
-    for one in unreached:
-        kinds.setdefault(one.reason.partition(" (")[0], one)
-    reasons = "; ".join(map(str, kinds.values()))
-    raise RunError(f"{len(unreached)} hosts can't take part ({names}): {reasons}")
+def refuse(missing: Mapping[str, str]) -> None:
+    """Raise RunError with one sentence about all hosts that cannot take part, by reason."""
+    kinds: dict[str, str] = {}  # first host of each reason; similar reasons begin alike
+    for host, reason in missing.items():
+        kinds.setdefault(reason.partition(" (")[0], f"{host}: {reason}")
+    reasons = "; ".join(kinds.values())
+    if len(missing) == 1:
+        raise RunError(reasons)
+    if missing:
+        raise RunError(f"{len(missing)} hosts can't take part ({some(missing)}): {reasons}")
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -300,9 +286,9 @@ class Launcher:
     end.
     """
 
-    def gather(self, _processes: Sequence[Process]) -> list[Unreached]:
-        """Return the hosts that cannot take part in a run of these processes."""
-        return []
+    def gather(self, _processes: Sequence[Process]) -> dict[str, str]:
+        """Return the hosts that cannot take part in a run of these processes, with the reason."""
+        return {}
 
     def close(self) -> None:
         """Release everything that `gather` started and the run did not use."""
@@ -367,8 +353,8 @@ class FarLauncher(Launcher):
         """Start the program that binds PCI ports on a node's host."""
         return self.run(process, port_binding_words(words))
 
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Start a node for each process; return the hosts that cannot take part."""
+    def gather(self, processes: Sequence[Process]) -> dict[str, str]:
+        """Start a node for each process; return the hosts that cannot take part, with reasons."""
         started: list[subprocess.Popen[bytes]] = []
 
         def arrive(process: Process) -> str | None:
@@ -382,11 +368,8 @@ class FarLauncher(Launcher):
             return reason
 
         reasons = at_once(arrive, processes, self.fanout, started)
-        return [
-            Unreached(process.name, reason)
-            for process, reason in zip(processes, reasons, strict=True)
-            if reason is not None
-        ]
+        found = zip((process.name for process in processes), reasons, strict=True)
+        return {host: reason for host, reason in found if reason is not None}
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
         """Wait for a line with a version; return the part that the host lacks, or None."""

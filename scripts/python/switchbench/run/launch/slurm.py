@@ -21,7 +21,7 @@ from typing import Any
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...base.programs import Handled
-from .far import Answer, FarLauncher, Unreached, folded, is_readable, pipe_of, piped
+from .far import Answer, FarLauncher, folded, is_readable, pipe_of, piped
 from .ssh import lack
 
 JOB = "SLURM_JOB_ID"
@@ -39,32 +39,31 @@ class SlurmLauncher(FarLauncher):
 
     def __init__(self, site: Site) -> None:
         """Read the site's options without calling Slurm."""
+        for program in _PROGRAMS:
+            if shutil.which(program) is None:
+                raise ConfigurationError(
+                    f"launch: slurm: there is no {program} here: run where Slurm's commands are"
+                )
         keys: Mapping[str, Any] = site.effective["slurm"]
         self._options: list[str] = keys.get("options", [])
         self._job = os.environ.get(JOB)
         self._asked = False  # true while an allocation of our own exists
         super().__init__(keys["engine"])
 
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
+    def gather(self, processes: Sequence[Process]) -> dict[str, str]:
         """Make an allocation with these hosts, and start a step on each.
 
-        Return the hosts that Slurm cannot allocate or that cannot take part.
+        Return the hosts that Slurm cannot allocate or that cannot take part, with the reason.
         """
-        for program in _PROGRAMS:
-            if shutil.which(program) is None:
-                raise ConfigurationError(
-                    f"launch: slurm: there is no {program} here: run where Slurm's commands are"
-                )
-        missing: list[Unreached] = []
+        missing: dict[str, str] = {}
         if self._job is None:
             missing = _down([process.name for process in processes])
-            gone = {host.host for host in missing}
-            processes = [process for process in processes if process.name not in gone]
+            processes = [process for process in processes if process.name not in missing]
             if not processes:
                 return missing
             self._job = _allocate([process.name for process in processes], self._options)
             self._asked = True
-        return missing + super().gather(processes)
+        return missing | super().gather(processes)
 
     def close(self) -> None:
         """End unused nodes, and release an allocation of our own."""
@@ -99,20 +98,20 @@ class SlurmLauncher(FarLauncher):
 _DOWN = ("down", "drain", "fail", "unk", "inval", "power", "maint", "future", "reboot")
 
 
-def _down(hosts: Sequence[str]) -> list[Unreached]:
-    """Return the hosts for which salloc would wait until they are repaired."""
+def _down(hosts: Sequence[str]) -> dict[str, str]:
+    """Return the hosts for which salloc would wait until they are repaired, with the reason."""
     words = ["sinfo", "--noheader", "--Node", f"--nodes={folded(hosts)}", "--format=%N|%T|%E"]
     said = subprocess.run(words, capture_output=True, text=True, check=False)
     states = {}
     for line in said.stdout.splitlines():
         host, _, state = line.strip().partition("|")
         states[host] = state
-    found = []
+    found = {}
     for host in hosts:
         state, _, reason = states.get(host, "").partition("|")
         if state.startswith(_DOWN) or state.endswith("*"):  # `*`: the node does not answer
             why = f": {reason}" if reason and reason != "none" else ""
-            found.append(Unreached(host, f"Slurm can't give it (it is {state}{why})"))
+            found[host] = f"Slurm can't give it (it is {state}{why})"
     return found
 
 

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -23,14 +23,13 @@ from ... import __version__
 from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from ...base.programs import ENGINE, PORT_BINDING, port_binding_words
+from ...base.programs import ENGINE, port_binding_words
 from ...plan.documents import numeric_address
 from .far import (
     GREETING,
     UNASKED,
     Answer,
     FarLauncher,
-    Unreached,
     engine_words,
     fan_out,
     folded,
@@ -39,6 +38,7 @@ from .far import (
 )
 
 FAILED = 255  # status of ssh's own failures, and of a command that a signal ended
+NOT_ASKED = 3  # status of a host that could not be reached, as for an incomplete run
 
 # Settings that a node's streams need, whatever the user's interactive configuration.
 _OURS = (
@@ -98,6 +98,17 @@ class OpenSsh:
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
         line = shlex.join(["sh", "-c", script, "sh", *port_binding_words(words)])
         return self.command(host, f"exec {line}")
+
+    def run_on_hosts(
+        self, commands: Mapping[str, Sequence[str]], limit_s: float = 0.0, *given: Path
+    ) -> dict[str, Answer]:
+        """Run a command of ssh for each host, as many at once as the site's fan-out.
+
+        Each may take `limit_s` beyond the time limit of connecting. `given` is the file that the
+        commands read.
+        """
+        find_client()
+        return fan_out(commands, self.fanout, self.timeout_s + limit_s, *given)
 
 
 def find_client() -> None:
@@ -190,10 +201,9 @@ def resolved(site: Site) -> Site:
     unknown = [process for process in site.processes if not _is_known(process)]
     if not unknown:
         return site
-    find_client()
     way = OpenSsh.of(site)
-    asked = {one.name: ["ssh", "-G", *way.settings(), "--", one.name] for one in unknown}
-    answers = fan_out(asked, way.fanout, way.timeout_s)
+    settings = ["ssh", "-G", *way.settings(), "--"]
+    answers = way.run_on_hosts({one.name: [*settings, one.name] for one in unknown})
     fixed = {}
     for process in unknown:
         lines = [line.split(None, 1) for line in answers[process.name].output]
@@ -228,14 +238,10 @@ class SshLauncher(FarLauncher):
         words: Callable[[Process], Sequence[str]] = lambda one: ["--name", one.name],
     ) -> None:
         """Read the site's settings; `words` returns the arguments of a node's engine."""
+        find_client()
         self._way, self._words = OpenSsh.of(site), words
         super().__init__(self._way.engine)
         self.fanout, self.limit_s = self._way.fanout, self._way.timeout_s + _LOGIN_S
-
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Log in at each host; ConfigurationError without ssh."""
-        find_client()
-        return super().gather(processes)
 
     def run(self, _process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the ssh client with the given arguments."""
@@ -262,55 +268,21 @@ class SshLauncher(FarLauncher):
         return lack(host, answer, self.engine)
 
 
-# --- errand ---------------------------------------------------------------------------------------
-# PCI ports bound on many hosts at once, with the results side by side.
+# --- answers of many hosts ------------------------------------------------------------------------
 
 
-NOT_ASKED = 3  # exit status of a host that could not be reached, as for an incomplete run
+def side_by_side(answers: Mapping[str, Answer]) -> Iterator[str]:
+    """Yield the lines of all hosts' answers, once for equal answers: `node[1-4]: done`.
 
-
-@dataclass(frozen=True)
-class HostResult:
-    """Result of the binding program on one host: exit status and output."""
-
-    host: str
-    status: int
-    lines: tuple[str, ...]
-
-
-def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[HostResult]:
-    """Run the PCI binding program on hosts with each host's arguments; return the results.
-
-    The site's fan-out limits the number of hosts at once.
+    A host's own name in its answer is ignored; the lines are those of the first host.
     """
-    find_client()
-    way = OpenSsh.of(site)
-    commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
-    answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s, PORT_BINDING)
-    return [_result(host, answer) for host, answer in answers.items()]
-
-
-def _result(host: str, answer: Answer) -> HostResult:
-    if answer.status is None:
-        too_long = "it took too long: it is not known what it did; ask again"
-        return HostResult(host, NOT_ASKED, (too_long,))
-    reason = refusal(host, answer, "python3")
-    if reason is not None:
-        return HostResult(host, NOT_ASKED, (reason,))
-    return HostResult(host, answer.status, (*answer.output, *answer.errors))
-
-
-def side_by_side(results: Iterable[HostResult]) -> Iterator[str]:
-    """Yield results in lines, grouped where hosts have equal output: `node[1-4]: done`.
-
-    A host's own name in its output is ignored.
-    """
-    alike: dict[tuple[int, tuple[str, ...]], list[HostResult]] = {}
-    for one in results:
-        own = re.compile(rf"(?<![\w.-]){re.escape(one.host)}(?![\w-])")
-        lines = tuple(own.sub("HOST", line) for line in one.lines)
-        alike.setdefault((one.status, lines), []).append(one)
-    for (status, lines), some in alike.items():
-        ending = "done" if status == 0 else f"failed with status {status}, without a word"
-        for line in (lines if len(some) > 1 else some[0].lines) or (ending,):
-            yield f"{folded(one.host for one in some)}: {line}"
+    alike: dict[tuple[int | None, tuple[str, ...]], list[str]] = {}
+    for host, answer in answers.items():
+        own = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
+        lines = tuple(own.sub("HOST", line) for line in (*answer.output, *answer.errors))
+        alike.setdefault((answer.status, lines), []).append(host)
+    for hosts in alike.values():
+        first = answers[hosts[0]]
+        ending = f"failed with status {first.status}, without a word" if first.status else "done"
+        for line in (*first.output, *first.errors) or (ending,):
+            yield f"{folded(hosts)}: {line}"
