@@ -22,9 +22,18 @@ from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..labs import switches
 from ..topology import topology as topologies
-from ..topology.device import check_places, default_port, device_of
 from ..topology.fabric import wired, wiring
-from ..topology.form import ROUTED, SITE, UNSHAPED, Shaper, Topology, TopologyError
+from ..topology.form import (
+    ROUTED,
+    SITE,
+    UNSHAPED,
+    Shaper,
+    Topology,
+    TopologyError,
+    check_places,
+    default_port,
+    device_of,
+)
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from .fields import csv_rows, first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks

@@ -39,8 +39,16 @@ from typing import TYPE_CHECKING, Any
 from ..base.model import Device
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
-from ..topology.device import loop_cables
-from ..topology.form import UNSHAPED, AttachedHost, Behaviour, Cable, Fault, Topology, TopologyKeys
+from ..topology.form import (
+    UNSHAPED,
+    AttachedHost,
+    Behaviour,
+    Cable,
+    Fault,
+    Topology,
+    TopologyKeys,
+    loop_cables,
+)
 from . import namespaces, state
 from .state import LabError, LabFailedError
 
@@ -50,8 +58,7 @@ if TYPE_CHECKING:
 TRUTH = "switch.ndjson"
 """File in a run's results directory with the records of the lab's switches."""
 
-_READY_S = 30.0
-_REPORT_S = 10.0
+_SILENCE_S = 30.0  # limit of the time to a switch's next record
 _TRUNK_NUMBER = 70_000  # above every node's number
 
 # By lab and module: open command pipes that keep this process's switches running.
@@ -172,7 +179,6 @@ def _port(cable: Cable, vdev: str) -> dict[str, object]:
 def start(lab: str, topology: Topology, kept: bool) -> None:
     """Start the switches and wait until they are ready; a `LabError` has a switch's own message."""
     binary = find_binary()
-    deadline = time.monotonic() + _READY_S
     for number, description in enumerate(descriptions(lab, topology)):
         # One after the other: a trunk's second end can only be opened after its first end.
         text = (json.dumps({"switch": description}) + "\n").encode()
@@ -203,7 +209,7 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
                 except BlockingIOError:
                     time.sleep(0.001)
             os.set_blocking(both, True)
-        _await_ready(lab, number, process, deadline)
+        _await_record("ready", lab, number, 0, process)
 
 
 def _last_words(log: Path) -> str:
@@ -212,16 +218,33 @@ def _last_words(log: Path) -> str:
     return said[-1] if said else ""
 
 
-def _await_ready(lab: str, number: int, process: subprocess.Popen[bytes], deadline: float) -> None:
-    while time.monotonic() < deadline:
-        lines = _lines(_file(lab, number, "ndjson"), 0)
-        if any(json.loads(line)["type"] == "ready" for line in lines):
-            return
-        if process.poll() is not None:
+def _await_record(
+    kind: str, lab: str, number: int, offset: int, process: subprocess.Popen[bytes] | None = None
+) -> list[dict[str, Any]]:
+    """Return the records of a switch from `offset` on, once one of the given kind is among them.
+
+    Each line is read once, because a large report takes time to write. Raise LabFailedError where
+    no line comes for some time, or where the `process` that writes them has ended.
+    """
+    records: list[dict[str, Any]] = []
+    heard_s, is_whole = time.monotonic(), False
+    while time.monotonic() < heard_s + _SILENCE_S:
+        with _file(lab, number, "ndjson").open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                offset += len(line)
+                records.append(json.loads(line))
+                heard_s = time.monotonic()
+                is_whole |= records[-1]["type"] == kind
+        if is_whole:
+            return records
+        if process is not None and process.poll() is not None:
             ended = f"{SWITCH.name} ended with status {process.returncode}"
             raise LabFailedError(_last_words(_file(lab, number, "log")) or ended)
         time.sleep(0.005)
-    raise LabFailedError(f"{SWITCH.name} is not ready after {_READY_S:.0f} s")
+    raise LabFailedError(f"{SWITCH.name} has written no `{kind}` for {_SILENCE_S:.0f} s")
 
 
 def release(lab: str, topology: Topology) -> None:
@@ -255,8 +278,8 @@ def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
     _say(lab, topology, "report")
     return [
         record
-        for path, offset in zip(paths, before, strict=True)
-        for record in _await_report(path, offset)
+        for number, offset in enumerate(before)
+        for record in _await_record("total", lab, number, offset)
     ]
 
 
@@ -274,33 +297,6 @@ def _say(lab: str, topology: Topology, word: str) -> None:
             ) from None
         with os.fdopen(pipe, "w") as file:
             file.write(f"{word}\n" if word else "")
-
-
-def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
-    """Return the records of a switch's report, once the report is complete.
-
-    Each line is read once, because a large report takes time to write.
-    """
-    records: list[dict[str, Any]] = []
-    heard_s = time.monotonic()
-    while time.monotonic() < heard_s + _REPORT_S:
-        for line in _lines(path, offset):
-            offset += len(line)
-            records.append(json.loads(line))
-            heard_s = time.monotonic()
-        if records and records[-1]["type"] == "total":
-            return records
-        time.sleep(0.01)
-    raise LabFailedError(f"the modelled switch's report did not go on within {_REPORT_S:.0f} s")
-
-
-def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the complete lines of a file from `offset` on."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
 
 
 TUN = Path("/dev/net/tun")

@@ -15,7 +15,7 @@ from itertools import combinations, combinations_with_replacement, pairwise
 
 from ..base.errors import ConfigurationError
 from ..base.model import Device
-from ..topology.device import loop_cables
+from ..topology.form import loop_cables
 
 Places = dict[str, str]
 """Device port of each host port."""

@@ -14,8 +14,8 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base.errors import ConfigurationError
 from ..base.model import Port
+from ..base.quantities import link_rate_text
 from ..base.source import json_decoder
-from .form import File, LinkEntry, Nodes, Override, TrunkEntry
 
 AS_SAID = "as the site says"
 UNKNOWN = "no LLDP"
@@ -111,7 +111,6 @@ def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
-_LONGEST_KEY = 120
 
 
 @dataclass(frozen=True)
@@ -175,27 +174,31 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
         for switch, cables in by_switch.items()
         if switch != main[host]
     }
-    file = File.model_construct(
-        topology=1,
-        kind="site",
-        description=f"{len(cabling.hosts)} hosts and {len(cabling.switches)} switches",
-        modules=list(cabling.switches) or None,
-        nodes=_nodes(cabling, access, main),
-        trunks=tuple(
-            TrunkEntry(between=list(ends), links=len(cables), rate=_sum_bps(cables) // len(cables))
+    keys = {
+        "topology": 1,
+        "kind": "site",
+        "description": f"{len(cabling.hosts)} hosts and {len(cabling.switches)} switches",
+        "modules": list(cabling.switches),
+        "nodes": _nodes(cabling, access, main),
+        "trunks": [
+            _entry(ends, _sum_bps(cables) // len(cables))
+            | ({"links": len(cables)} if len(cables) > 1 else {})
             for ends, cables in trunks.items()
-        ),
-        links=tuple(
-            LinkEntry(between=list(ends), rate=_sum_bps(cables))
-            for ends, cables in (*links.items(), *further.items())
-        ),
-        overrides={
-            host: Override(port=port)
+        ],
+        "links": [
+            _entry(ends, _sum_bps(cables)) for ends, cables in (*links.items(), *further.items())
+        ],
+        "overrides": {
+            host: {"port": port}
             for host, switch in main.items()
             if (port := access[host][switch][0].b_port)
         },
-    )
-    return file.model_dump(mode="json", exclude_defaults=True)
+    }
+    return {key: value for key, value in keys.items() if value}
+
+
+def _entry(ends: tuple[str, str], rate_bps: int) -> dict[str, object]:
+    return {"between": list(ends), "rate": link_rate_text(rate_bps)}
 
 
 def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
@@ -206,25 +209,9 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
         *cabling.remarks,
     ]
     lines = "".join(f"# {line}\n" for line in head)
-    return f"{lines}\n{''.join(_lines(keys))}"
-
-
-def _lines(keys: dict[str, object]) -> Iterator[str]:
-    """Yield the lines of a topology file, one entry per line."""
-    for key, value in keys.items():
-        if isinstance(value, dict):
-            yield f"\n{key}:\n"
-            yield from (f"  {_flow({name: entry})[1:-1]}\n" for name, entry in value.items())
-        elif isinstance(value, list) and isinstance(value[0], dict):
-            yield f"\n{key}:\n"
-            yield from (f"- {_flow(entry)}\n" for entry in value)
-        else:
-            yield f"{key}: {_flow(value)}\n"
-
-
-def _flow(value: object) -> str:
-    text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=True, width=2**31)
-    return text.removesuffix("\n...\n").rstrip()
+    # None: one line for each innermost list or mapping
+    text = yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, width=2**31)
+    return f"{lines}\n{text}"
 
 
 _ByPair = dict[tuple[str, str], list[Cable]]
@@ -250,7 +237,7 @@ def _sum_bps(cables: Sequence[Cable]) -> int:
     return sum(cable.rate_bps for cable in cables)
 
 
-def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, Nodes]:
+def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, object]:
     """Return the topology file's `nodes`: hosts with equal attributes share one node set."""
     alike: dict[tuple[str, int], list[str]] = defaultdict(list)
     for host in cabling.hosts:
@@ -259,21 +246,12 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
             raise ConfigurationError(f"{cabling.source}: {host} has no cable to any switch")
         alike[switch, _sum_bps(access[host][switch])].append(host)
     return {
-        names: Nodes(module=switch, rate=bps)
+        str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): {
+            "module": switch,
+            "rate": link_rate_text(bps),
+        }
         for (switch, bps), hosts in alike.items()
-        for names in _folded(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP))
     }
-
-
-def _folded(hosts: NodeSet) -> list[str]:
-    """Split a host set into node sets whose text is short enough for a YAML key.
-
-    YAML's emitter writes a key of more than 128 characters in another form.
-    """
-    text = str(hosts)
-    if len(text) <= _LONGEST_KEY:
-        return [text]
-    return [names for half in hosts.split(2) for names in _folded(half)]
 
 
 _HEADER = re.compile(r"==> (\S+) <==\s*")

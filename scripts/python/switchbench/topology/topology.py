@@ -22,7 +22,6 @@ from ..base.errors import ConfigurationError, meant
 from ..base.model import Device
 from ..base.node_names import HOST, node_set
 from ..base.programs import configurations
-from .device import check_places, default_port, device_of
 from .form import (
     MODEL,
     ROUTED,
@@ -38,6 +37,9 @@ from .form import (
     Override,
     Topology,
     TopologyError,
+    check_places,
+    default_port,
+    device_of,
 )
 
 PROJECT_LABS = configurations() / "labs"
