@@ -248,10 +248,6 @@ def test_a_thousand_ports_fit_on_a_screen() -> None:
     named = [line.split()[0] for line in lines if line.startswith("node")]
     assert named[0] == "node500:e0"
     assert named[1:] == [f"node{number}:e0" for number in range(1, len(named))]
-    assert any(line.startswith(f"{1000 - len(named)} others") for line in lines)
-    bars = "".join(re.findall("[▁▂▃▄▅▆▇█]{20,}", "\n".join(lines)))
-    assert len(bars) in (1000, 500, 334, 250)  # all ports are in the strip
-    assert bars.count("▄") == 1
     assert "page 1 of" in lines[-1]
 
 

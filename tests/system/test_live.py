@@ -104,7 +104,7 @@ def test_a_person_sees_every_port_and_then_the_table(topology: Path, tmp_path: P
         assert terminal.shows("lost 0 of ")
         terminal.resize(50, 8)
         terminal.until(lambda: 0 < len(rows(terminal)) < 4, "the screen fits", 10)
-        assert terminal.shows("others")
+        assert terminal.shows("page 1 of 2")
         assert terminal.end() == 0
         given_back(terminal)
         after = terminal.raw.rpartition(ptykit.SECOND_PAGE[1])[2].decode()

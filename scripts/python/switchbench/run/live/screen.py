@@ -14,7 +14,7 @@ import termios
 import time
 import tty
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from statistics import median
 from typing import Any, Self
@@ -168,10 +168,10 @@ class Seconds:
             p50, p99 = (format.digits(phase.times[kind][name]) for name in ("p50", "p99"))
             words.append(f"{kind.replace('_', ' ')} p50 {p50}, p99 {p99} us")
         worst = worst_first(state.ports.values())[0]
-        came = phase.rates.get(worst.name)
-        if came is not None and came.delivered_bps is not None:
+        _, delivered_bps, _ = phase.rates.get(worst.name, (None, None, None))
+        if delivered_bps is not None:
             lost_there = f", {phase.lost[worst.name]:,} lost" if phase.lost[worst.name] else ""
-            words.append(f"worst {worst.name}: {rate(came.delivered_bps)}{lost_there}")
+            words.append(f"worst {worst.name}: {rate(delivered_bps)}{lost_there}")
         self._console.print("; ".join(words), highlight=False, markup=False, soft_wrap=True)
 
     def turn(self) -> None:
@@ -191,11 +191,8 @@ View = Terminal | Plain | Seconds
 _BAD, _GOOD = "red bold", "green"
 _BAR_CELLS = 12
 _NAME_MOST = 28
-_STRIP_LINES = 3  # strip of all ports, one character each
-_STRIP_TITLE = "all, by rank  "
 _FOUND_LINES = 8
 _SUSPECT = "!"  # mark behind a port's name
-_SEVERAL = -1  # the phase of several ports' sums
 _ASCII = str.maketrans("■·█░", "#.#.")
 
 
@@ -212,8 +209,6 @@ def _bar(port: PortState, _unit: format.Unit) -> str:
 
 
 def _phase(port: PortState, _unit: format.Unit) -> str:
-    if port.phase == _SEVERAL:
-        return ""
     return f"{port.phase} {port.step}" if port.step else "idle"
 
 
@@ -256,7 +251,7 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines of the screen, cut to the terminal's size."""
         width, height = options.max_width, options.height or console.height
-        lines = self._lines(width, height, options.ascii_only)[:height]
+        lines = self._lines(width, height)[:height]
         for number, line in enumerate(lines, start=1):
             if options.ascii_only:
                 line.plain = line.plain.translate(_ASCII)
@@ -264,13 +259,13 @@ class Screen:
             line.end = "\n" if number < len(lines) else ""
             yield line
 
-    def _lines(self, width: int, height: int, ascii_only: bool) -> list[Text]:
+    def _lines(self, width: int, height: int) -> list[Text]:
         head = self._head(width)
         found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
         room = height - len(head) - len(found) - 2  # the table's heading, and the foot
         if self._state.trial is None or room < 1:
             return head + found
-        return [*head, *self._table(room, width, ascii_only), *found, self._foot()]
+        return [*head, *self._table(room, width), *found, self._foot()]
 
     def _head(self, width: int) -> list[Text]:
         state = self._state
@@ -294,18 +289,13 @@ class Screen:
             Text(),
         ]
 
-    def _table(self, room: int, width: int, ascii_only: bool) -> list[Text]:
-        """Return the rows of ports that fit, a row of sums of the rest, and a strip of all."""
-        every = list(self._state.ports.values())
-        ports = every if self.by_rank else worst_first(every)
-        rows, strip = len(ports), list[Text]()
-        if len(ports) > room:
-            strip = _strip(every, width, min(_STRIP_LINES, room // 6), ascii_only)
-            rows = max(1, room - len(strip) - 1)
-        self._pages = -(-len(ports) // rows)
+    def _table(self, room: int, width: int) -> list[Text]:
+        """Return the heading and the rows of the present page's ports."""
+        ports = list(self._state.ports.values())
+        if not self.by_rank:
+            ports = worst_first(ports)
+        self._pages = -(-len(ports) // room)
         self.page = min(self.page, self._pages - 1)
-        first = self.page * rows
-        shown, rest = ports[first : first + rows], [*ports[:first], *ports[first + rows :]]
         rates = [bps for port in ports for bps in (port.offered_bps, port.delivered_bps)]
         unit = format.unit_for(bps / 1e6 for bps in rates if bps is not None)
         names = {
@@ -323,15 +313,14 @@ class Screen:
                 text += f"  {cell:{side}{cells}.{cells}}"
             return Text(text, style)
 
-        def row(port: PortState, style: str) -> Text:
-            texts = (text(port, unit) for _, _, text, _ in _COLUMNS)
-            return line(names.get(port.name, port.name), texts, style)
-
         table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), "bold")]
-        for port in shown:
+        for port in ports[self.page * room : (self.page + 1) * room]:
             # Ports that only suffer from a fault elsewhere look like all others.
-            table.append(row(port, _BAD if port.suspect else "" if port.step else "dim"))
-        return table + ([row(_sums(rest), "dim")] if rest else []) + strip
+            style = _BAD if port.suspect else "" if port.step else "dim"
+            table.append(
+                line(names[port.name], (text(port, unit) for _, _, text, _ in _COLUMNS), style)
+            )
+        return table
 
     def _found(self, most: int) -> list[Text]:
         """Return findings, explaining ones first, and then events, the newest first."""
@@ -350,34 +339,6 @@ class Screen:
         suspects = any(port.suspect for port in self._state.ports.values())
         mark = f"; {_SUSPECT} a fault is suspected there" if suspects else ""
         return Text(f"{pages}; {keys}o other order, Ctrl-C end{mark}", "dim")
-
-
-def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) -> list[Text]:
-    """Return a strip with one character per port in rank order, or for the worst of several."""
-    across = width - len(_STRIP_TITLE)
-    if across <= 0 or most <= 0:
-        return []
-    each = -(-len(ports) // (across * most))
-    shares = [
-        min((s for p in ports[at : at + each] if (s := p.line_share) is not None), default=None)
-        for at in range(0, len(ports), each)
-    ]
-    text = format.spark(shares, 1.0, ascii_only)
-    blank = " " * len(_STRIP_TITLE)
-    return [
-        Text((blank if at else _STRIP_TITLE) + text[at : at + across], "dim")
-        for at in range(0, len(text), across)
-    ]
-
-
-def _sums(ports: Sequence[PortState]) -> PortState:
-    """Return the sums of all ports that have no row."""
-    found = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
-    for name in ("offered_bps", "delivered_bps", "delivered_line_bps", "line_bps", "sent", "lost",
-                 "phase_sent", "phase_lost"):  # fmt: skip
-        values = [value for port in ports if (value := getattr(port, name)) is not None]
-        setattr(found, name, sum(values) if values else None)
-    return found
 
 
 _FINEST = 0.01  # relative difference of rates below which ports keep the order of ranks

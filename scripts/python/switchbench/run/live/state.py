@@ -10,7 +10,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +23,11 @@ from ...records.summary_form import FindingEntry
 JUDGED = ("duplicated", "reordered", "corrupted")
 
 
-class PortRates(NamedTuple):
-    """Rates of a port in a window.
+PortRates = tuple[float | None, float | None, float | None]
+"""Rates of a port in a window: offered and delivered payload, delivered as its line carries it.
 
-    None where no flow has this direction, or the rate is unknown.
-    """
-
-    offered_bps: float | None  # payload
-    delivered_bps: float | None
-    line_bps: float | None  # delivered, at layer 1 for frames
+None where no flow has this direction, or the rate is unknown.
+"""
 
 
 @dataclass
@@ -73,8 +68,7 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
         delivered = m.sum_by_port(flows.ends("dst"), m.payload_bps(flows))
         on_line = m.sum_by_port(flows.ends("dst"), line_bps)
         for port in offered.keys() | delivered.keys():
-            ways = (offered.get(port), delivered.get(port), on_line.get(port))
-            loss.rates[port] = PortRates(*ways)
+            loss.rates[port] = (offered.get(port), delivered.get(port), on_line.get(port))
         # TCP and RDMA retransmit lost frames, which are not counted.
         counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
