@@ -80,7 +80,7 @@ LAB_LACKS = Missing("bridges: the kernel has none", "`modprobe -a bridge` as roo
 OVS = {"switches._found": lambda program: f"/usr/bin/{program}", "switches.TUN": Path("/")}
 NO_OVS = {"switches._found": lambda program: None if program == "ovs-vsctl" else program}
 NO_TUN = {"switches.TUN": Path("/nowhere/tun")}
-RAW = {"_open_raw": lambda family: None, "_capable": lambda name: name != "cap_bpf"}
+RAW = {"_open_raw": lambda family: None, "namespaces.has_capability": lambda number: number != 39}
 WANTED = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock,cap_sys_admin"
 
 

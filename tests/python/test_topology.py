@@ -4,8 +4,10 @@ made."""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import subprocess
 import threading
@@ -28,7 +30,8 @@ from conftest import Command
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Site
 from switchbench.hosts import alike
-from switchbench.labs import state, switches
+from switchbench.labs import lab as labs_lab
+from switchbench.labs import namespaces, state, switches
 from switchbench.labs.devices import Interface, Routing
 from switchbench.labs.state import LabError
 from switchbench.plan.listing import hops_between
@@ -766,7 +769,7 @@ def test_a_report_may_take_long_as_long_as_it_goes_on(
 ) -> None:
     """A switch of 65,000 flows writes for longer than the time in which it must begin."""
     monkeypatch.setattr(state, "RUN_DIR", tmp_path)
-    monkeypatch.setattr(switches, "_REPORT_S", 0.3)
+    monkeypatch.setattr(switches, "_SILENCE_S", 0.3)
     monkeypatch.setattr(switches, "_say", lambda *_: None)
     records = tmp_path / "x.m0.ndjson"
     records.write_text('{"type": "ready"}\n')
@@ -790,9 +793,31 @@ def test_a_report_may_take_long_as_long_as_it_goes_on(
     assert [record.get("number") for record in found] == [*range(8), None]
     writer = threading.Thread(target=write, args=(2, False))
     writer.start()
-    with pytest.raises(LabError, match="report did not go on within 0 s"):
+    with pytest.raises(LabError, match="has written no `total` for 0 s"):
         switches.report("x", topology)
     writer.join()
+
+
+def test_a_lab_that_the_kernel_does_not_make(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cli: Command,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its status is that of what could not be completed, and no page said so."""
+
+    def build(_lab: Any) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    monkeypatch.setattr(labs_lab, "_build", build)
+    monkeypatch.setattr(namespaces, "need_root", lambda _: None)
+    said = cli.refuses("lab", "up", "one-switch", status=3)
+    assert "lab one-switch can't be made: [Errno 12] Cannot allocate memory" in said
+    assert state.labs() == []
+    with pytest.raises(SystemExit):
+        cli("lab", "--help")
+    assert "3 the kernel or a switch's program failed" in capsys.readouterr().out
 
 
 def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
@@ -806,7 +831,7 @@ def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
 
     @contextmanager
     def session(_topology: Any) -> Iterator[None]:
-        switches._await_ready("x", 0, process, time.monotonic() + 5)
+        switches._await_record("ready", "x", 0, 0, process)
         yield
 
     monkeypatch.setattr(lab.lab, "session", session)

@@ -158,7 +158,7 @@ def test_what_a_killed_run_left_is_cleaned() -> None:
     def crash() -> None:
         with held("one-switch", name) as holder:
             with session(load("open"), f"{PREFIX}-other"):
-                assert namespaces.exists(f"sb-{name}-node8")  # it is in use
+                assert (lab_addresses.NAMESPACES / f"sb-{name}-node8").exists()  # it is in use
             holder.kill()
         assert any(line.startswith(f"{name}: left by a crash") for line in status())
 
@@ -166,10 +166,10 @@ def test_what_a_killed_run_left_is_cleaned() -> None:
     # Another topology under the same name: the crashed one's nodes 5 to 8 have to go as well.
     with session(load("one-switch", {"nodes": 4}), name) as lab:
         assert heard(lab, "node1", "node4", "ipv4")
-        assert not namespaces.exists(f"sb-{name}-node8")
+        assert not (lab_addresses.NAMESPACES / f"sb-{name}-node8").exists()
     crash()
     with session(load("open"), f"{PREFIX}-other"):
-        assert not namespaces.exists(f"sb-{name}-node8")
+        assert not (lab_addresses.NAMESPACES / f"sb-{name}-node8").exists()
         assert name not in state.labs()
     crash()
     down(name)

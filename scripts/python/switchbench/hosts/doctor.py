@@ -348,7 +348,7 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
     """Return the check of a raw socket of a family, and of the capabilities for a port on it."""
     try:
         _open_raw(family)
-        if all(map(_capable, capabilities.split(","))):
+        if all(namespaces.has_capability(_CAPABILITIES[name]) for name in capabilities.split(",")):
             return HostCheck("dpdk", name, OK)
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
@@ -364,11 +364,6 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
 
 def _open_raw(family: int) -> None:
     socket.socket(family, socket.SOCK_RAW, 0).close()
-
-
-def _capable(name: str) -> bool:
-    found = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
-    return found is not None and bool(int(found[1], 16) >> _CAPABILITIES[name] & 1)
 
 
 def _hugepages_and_vfio() -> Iterator[HostCheck]:

@@ -160,7 +160,7 @@ def _clear_for(lab: Lab) -> None:
         taken = wanted.intersection(lab_addresses.namespace_names(other, other_state.topology))
         if taken:
             raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
-    for name in filter(namespaces.exists, wanted):
+    for name in wanted:
         namespaces.remove(name)
 
 

@@ -20,9 +20,10 @@ import ctypes
 import errno
 import json
 import os
+import re
 import subprocess
-import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -73,40 +74,19 @@ def in_thread(function: Callable[[], _Result]) -> _Result:
 
     Return or raise its result.
     """
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(function())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="namespace")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1, "namespace") as pool:
+        return pool.submit(function).result()
 
 
 def inside(path: Path, function: Callable[[], _Result]) -> _Result:
     """Run a function in a thread inside the namespace at `path`; return or raise its result."""
 
     def work() -> _Result:
-        enter(path)
+        with path.open("rb") as file:
+            setns(file.fileno(), CLONE_NEWNET)
         return function()
 
     return in_thread(work)
-
-
-def enter(path: Path) -> None:
-    """Move the calling thread into the namespace at `path`."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        setns(fd, CLONE_NEWNET)
-    finally:
-        os.close(fd)
 
 
 def create(name: str) -> int:
@@ -132,11 +112,6 @@ def remove(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         # pyroute2's own removal ignores an unmounted file, and so unlinks such a file too.
         netns.remove(name)
-
-
-def exists(name: str) -> bool:
-    """Return true where a namespace, or the remains of a crash, has the given name."""
-    return (NAMESPACES / name).exists()
 
 
 def processes(names: Iterable[str]) -> list[int]:
@@ -183,14 +158,15 @@ _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21
 
 
+def has_capability(number: int) -> bool:
+    """Return true where this process has the capability with a number (linux/capability.h)."""
+    found = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
+    return found is not None and bool(int(found[1], 16) >> number & 1)
+
+
 def is_privileged() -> bool:
     """Return true where this process has the capabilities to make namespaces and interfaces."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            effective = int(line.split()[1], 16)
-            needed = 1 << _CAP_NET_ADMIN | 1 << _CAP_SYS_ADMIN
-            return effective & needed == needed
-    return False
+    return has_capability(_CAP_NET_ADMIN) and has_capability(_CAP_SYS_ADMIN)
 
 
 def need_root(command: str) -> None:
@@ -210,8 +186,8 @@ def enter_user_namespace() -> None:
     if is_privileged():
         return
     try:
-        _become_root(CLONE_NEWNS)
-        mount("none", "/", "none", MS_REC | MS_SLAVE)
+        _become_root()
+        leave_mounts()
         mount("tmpfs", "/run", "tmpfs", options="mode=755")
     except OSError as error:
         raise LabError(
@@ -220,10 +196,10 @@ def enter_user_namespace() -> None:
         ) from None
 
 
-def _become_root(more: int = 0) -> None:
+def _become_root() -> None:
     """Move this process into a user and a network namespace in which it is root."""
     uid, gid = os.geteuid(), os.getegid()
-    unshare(CLONE_NEWUSER | CLONE_NEWNET | more)
+    unshare(CLONE_NEWUSER | CLONE_NEWNET)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
