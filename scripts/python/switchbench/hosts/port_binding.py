@@ -40,7 +40,8 @@ USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
 NETWORK, BRIDGE = 0x02, 0x06  # PCI base classes
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # name of a driver or setting, never a path
+DRIVER = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)?")  # a name, or none: never a path
+SETTING = re.compile(r"ipv[46]/[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 WORDS = re.compile(r"[A-Za-z0-9-][\w.:/@%, -]*")  # words of ip(8)
 PAGES = re.compile(
     r"/sys/(devices/system/node/node\d+|kernel/mm)/hugepages/hugepages-\d+kB/nr_hugepages"
@@ -505,16 +506,13 @@ def parsed(path: str, text: str) -> dict[str, Any]:
         journal: dict[str, Any] = json.loads(text)
         if journal["switchbench_bind"] != VERSION:
             raise ValueError("another version")
-        devices = journal["devices"]
-        names = [pci["pci"] for pci in devices]
     except (ValueError, LookupError, TypeError) as error:
         raise BindError(
             f"{path} is not a journal that this version can read (wanted switchbench_bind: "
             f"{VERSION}): restore with the version that wrote it ({error})."
         ) from None
     try:
-        sound = all(map(PCI.fullmatch, names)) and all(map(is_sound, devices))
-        sound &= all(PAGES.fullmatch(key) for key in journal.get("hugepages", {}))
+        sound = all(pattern.fullmatch(word) for pattern, word in words_in(journal))
     except (LookupError, TypeError, AttributeError):
         sound = False
     block(
@@ -525,17 +523,19 @@ def parsed(path: str, text: str) -> dict[str, Any]:
     return journal
 
 
-def is_sound(entry: dict[str, Any]) -> bool:
-    """Return true for a journal entry whose names and values are all plausible."""
-    sound = all(
-        name == "" or NAME.fullmatch(name) for name in (entry["driver"], entry["driver_override"])
-    )
-    for interface in entry["interfaces"]:
-        words = (interface["name"], *interface["addresses"], *interface["routes"])
-        sound &= all(map(WORDS.fullmatch, words)) and all(
-            re.fullmatch(f"ipv[46]/{NAME.pattern}", key) for key in interface["settings"]
-        )
-    return sound
+def words_in(journal: dict[str, Any]) -> Iterator[tuple[re.Pattern[str], str]]:
+    """Yield the words of a journal that restoring uses, each with the pattern that it must have."""
+    for key in journal.get("hugepages", {}):
+        yield PAGES, key
+    for entry in journal["devices"]:
+        yield PCI, entry["pci"]
+        yield DRIVER, entry["driver"]
+        yield DRIVER, entry["driver_override"]
+        for interface in entry["interfaces"]:
+            for word in (interface["name"], *interface["addresses"], *interface["routes"]):
+                yield WORDS, word
+            for key in interface["settings"]:
+                yield SETTING, key
 
 
 def is_past(journal: dict[str, Any]) -> bool:
