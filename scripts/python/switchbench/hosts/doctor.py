@@ -26,7 +26,7 @@ from ..config.rules import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
 from ..labs import LabError, namespaces, state, switches
 from ..labs.devices import missing
 from ..topology import lab_addresses
-from .push import is_collected
+from .push import driver_folders, is_collected
 from .push import libraries as linked_libraries
 
 OK = "ok"
@@ -261,7 +261,6 @@ def _gids(port: Path) -> tuple[str, str]:
 _AF_XDP = 44  # linux/socket.h; Python lacks this constant
 _ENGINE_TIMEOUT_S = 20
 
-_PMD_FOLDERS = ("usr/lib/*/dpdk/pmds-*", "usr/local/lib/*/dpdk/pmds-*", "usr/lib64/dpdk-pmds")
 _VIRTUAL_PMDS = ("af_packet", "af_xdp", "memif", "null", "ring", "tap", "pcap", "vhost", "virtio")
 _LAB_PMDS = ("af_packet", "af_xdp")
 
@@ -320,7 +319,7 @@ def _tcp() -> Iterator[HostCheck]:
 
 
 def _drivers() -> Iterator[HostCheck]:
-    folders = [folder for pattern in _PMD_FOLDERS for folder in Path("/").glob(pattern)]
+    folders = driver_folders()
     with suppress(ConfigurationError):  # drivers in the engine's own folder (hosts/push.py)
         own = find_engine().resolve().parent / "lib" / "dpdk"
         folders = [own] if own.is_dir() else folders

@@ -41,7 +41,10 @@ _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 # Excluded: drivers that depend on one of those, and need libraries of 17 MB.
 _DRIVERS = ("bus", "mempool", "common", "net")
 _DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
-_DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
+_DRIVER_FOLDERS = (
+    "usr/lib*/dpdk/pmds-*", "usr/lib*/*/dpdk/pmds-*", "usr/lib64/dpdk-pmds",
+    "usr/local/lib*/dpdk/pmds-*", "usr/local/lib*/*/dpdk/pmds-*",
+)  # fmt: skip
 
 _START_SCRIPT = f"""\
 # SPDX-License-Identifier: BSD-3-Clause
@@ -253,18 +256,22 @@ def _library(name: str, path: Path) -> Piece:
 # --- DPDK ----------------------------------------------------------------------------------------
 
 
+def driver_folders() -> list[Path]:
+    """Return the folders in which DPDK's drivers are installed on this machine."""
+    return [folder for one in _DRIVER_FOLDERS for folder in sorted(Path("/").glob(one))]
+
+
 def _drivers() -> list[Path]:
     """Return DPDK's drivers by the names that it loads from a folder: librte_bus_pci.so.23.0."""
-    for root in _DRIVER_FOLDERS:
-        for folder in sorted(Path(root).glob("**/dpdk/pmds-*")):
-            found = [
-                path
-                for kind in _DRIVERS
-                for path in sorted(folder.glob(f"librte_{kind}_*.so.*"))
-                if path.name.count(".") == _DOTS and not path.name.startswith(_DRIVERS_WITHOUT)
-            ]
-            if found:
-                return found
+    for folder in driver_folders():
+        found = [
+            path
+            for kind in _DRIVERS
+            for path in sorted(folder.glob(f"librte_{kind}_*.so.*"))
+            if path.name.count(".") == _DOTS and not path.name.startswith(_DRIVERS_WITHOUT)
+        ]
+        if found:
+            return found
     raise ConfigurationError(
         "the engine is linked with DPDK, and there are no drivers of DPDK here "
         "(/usr/lib/*/dpdk/pmds-*): install them (Debian: libdpdk-dev)"
