@@ -63,17 +63,17 @@ class FakeNode:
         address = "02:00:00:00:00:01" if self.behaviour == "twin" else f"02:{os.getpid():010d}"
         write({"type": "port-open", "node": self.name, "port": f"{self.name}:e0",
                "transport": "dpdk", "mac": address, "line_rate_bps": 100_000_000})  # fmt: skip
-        version = "9.9" if self.behaviour == "other-version" else "0.1.0"
         protocol = 3 if self.behaviour == "other-protocol" else 2
         key = b64encode(bytes(self.key.public_key)).decode()
-        write(hello(self.name, key=key, version=version, protocol=protocol))
+        write(hello(self.name, key=key, protocol=protocol))
         return None
 
     def on_peers(self, peers: dict[str, Any]) -> None:
         sealed = b64decode(peers["sealed_keys"][self.names.index(self.name)])
         key = SealedBox(self.key).decrypt(sealed)
         digest = hashlib.sha256(key).hexdigest()
-        write({"type": "ready", "node": self.name, "length": len(key), "digest": digest})
+        ready = {"type": "ready", "node": self.name, "addresses": peers["addresses"]}
+        write(ready | {"length": len(key), "digest": digest})
 
     @property
     def other(self) -> str:

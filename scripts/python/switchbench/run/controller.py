@@ -258,7 +258,7 @@ class Controller:
         self._nodes.send("job", dict(self._job))
         self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
         hellos = [node.said["hello"] for node in self._nodes.nodes]
-        check_versions(hellos)
+        check_protocol(hellos)
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
         check_rates(self._run, hellos, self._opened)
@@ -545,19 +545,14 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
     return peers_document([hello["control"] for hello in hellos], sealed)
 
 
-def check_versions(hellos: Iterable[Record]) -> None:
-    """Raise ConfigurationError for nodes of another protocol or of different versions."""
-    versions: dict[str, str] = {}
+def check_protocol(hellos: Iterable[Record]) -> None:
+    """Raise ConfigurationError for a node of another protocol; launchers check the versions."""
     for hello in hellos:
         if hello.get("protocol") != PROTOCOL:
             raise ConfigurationError(
                 f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
                 f"{PROTOCOL}: install the same version of Switchbench on both"
             )
-        versions.setdefault(str(hello.get("version")), hello["node"])
-    if len(versions) > 1:
-        found = ", ".join(f"{node} has {version}" for version, node in versions.items())
-        raise ConfigurationError(f"the nodes' engines differ in version: {found}")
 
 
 def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
