@@ -392,7 +392,8 @@ def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm:
 
 
 def test_hosts_that_say_the_same_share_a_line() -> None:
-    answers = {
+    """The sentence is that of the first: it said HOST, even in commands to be copied."""
+    answers = {f"n{i}": Answer(3, [f"accept it by `ssh n{i}`"]) for i in range(1, 129)} | {
         "node1": Answer(0, ["done"]),
         "node2": Answer(2, ["no such device"]),
         "node3": Answer(0, ["done"]),
@@ -400,6 +401,7 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
         "node5": Answer(2, ["node5 has no such device"]),
     }
     assert list(side_by_side(answers)) == [
+        "n[1-128]: accept it by `ssh n1`",
         "node[1,3]: done",
         "node2: no such device",
         "node4: failed with status 3, without a word",
@@ -467,27 +469,12 @@ def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
     return alike.survey(hosts, chosen(hosts, None))
 
 
-LATE = "its engine did not say within 1 s whom it heard"
-ODD = "its engine says what is not understood"
-
-
-@pytest.mark.parametrize(
-    ("script", "row", "why"),
-    [
-        ("echo switchbench-node 0.0.9", "engine", "it has version 0.0.9 (its "),
-        ("echo there is no engine >&2; exit 3", "engine", "{engine} --version ended with status 3"),
-        (f"{VERSION}; exec sleep 60", "control port", LATE),
-        (f"{VERSION}; echo hello", "control port", f"{ODD} ('hello')"),
-        (f"{VERSION}; echo '[]'", "control port", f"{ODD} ('[]')"),
-        (f"{VERSION}; sleep 0.2; printf hello", "control port", f"{ODD} ('hello')"),
-        (f"{VERSION}; sleep 0.2; printf hello; exec sleep 60", "control port", LATE),
-    ],
-)
+@pytest.mark.rows
 def test_engines_that_say_another_thing_than_whom_they_heard(
     tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, row: str, why: str
 ) -> None:
     monkeypatch.setattr(alike, "_LIMIT_S", 1.0)
-    survey = doctors(tmp_path, fake_ssh, script)
+    survey = doctors(tmp_path, fake_ssh, script.replace("VERSION", VERSION))
     (found,) = (one for one in survey.rows if one.name == row)
     assert found.differ.keys() == {"node1", "node2"}
     # Words that come with the version in one read are taken for the login's.
@@ -506,16 +493,6 @@ def test_hosts_that_are_alike_and_unfit(
     found = list(alike.unfit(hosts.processes, {name: {"node1": value, "node2": value}}))
     assert len(found) == (0 if words is None else 1)
     assert not found or found[0].startswith(str(words))
-
-
-def test_hosts_with_one_reason_take_one_line() -> None:
-    """The sentence is that of the first: it said HOST, even in commands to be copied."""
-    answers = {f"node{i}": Answer(3, [f"accept it by `ssh node{i}`"]) for i in range(1, 129)}
-    answers["other"] = Answer(3, ["it did not answer"])
-    assert list(side_by_side(answers)) == [
-        "node[1-128]: accept it by `ssh node1`",
-        "other: it did not answer",
-    ]
 
 
 ALIASES = """#!/bin/sh

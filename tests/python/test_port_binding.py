@@ -284,32 +284,14 @@ def refused(machine: Machine, *words: str) -> str:
     return sentence
 
 
-def entry(**more: object) -> str:
-    """Return a journal with one device."""
-    one = {"pci": A, "driver": "x", "driver_override": "", "interfaces": [], **more}
-    return json.dumps({"switchbench_bind": 1, "devices": [one]})
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('{"switchbench_bind": 2, "devices": []}', "not a journal that this version can read"),
-        ("{", "not a journal that this version can read"),
-        ("[" * 9, "not a journal that this version can read"),
-        (entry(pci="../../.."), "nothing is restored from it"),
-        (entry(driver="../../up"), "nothing is restored from it"),
-        (entry(driver=7), "nothing is restored from it"),
-        (entry(driver_override="a/b"), "nothing is restored from it"),
-        (entry(interfaces=[dressed("eth7") | {"settings": {"ipv4/../../x": "|/bin/x"}}]),
-         "nothing is restored from it"),
-        (entry(interfaces=[dressed("eth7") | {"settings": {}, "routes": ["-4 $(x)"]}]),
-         "nothing is restored from it"),
-        ('{"switchbench_bind": 1, "devices": [], "hugepages": {"/sys/kernel/mm/../x": 1}}',
-         "nothing is restored from it"),
-    ],
-)  # fmt: skip
-def test_a_journal_that_leads_elsewhere(text: str, sentence: str, machine: Machine) -> None:
-    machine.file("lib/journal", text)
+@pytest.mark.rows
+def test_a_journal_that_leads_elsewhere(
+    text: str | None, keys: dict[str, Any], sentence: str, machine: Machine
+) -> None:
+    """`keys`: of the journal's only device, where there is no `text`."""
+    device = {"pci": A, "driver": "x", "driver_override": "", "interfaces": []} | keys
+    journal = {"switchbench_bind": 1, "devices": [device]}
+    machine.file("lib/journal", json.dumps(journal) if text is None else text)
     assert sentence in refused(machine, "restore")
     assert sentence in refused(machine, "bind", A, "--driver", "vfio-pci")
 
@@ -543,35 +525,7 @@ def test_an_interface_that_was_down(namespace: None) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize(
-    ("script", "connection", "hops"),
-    [
-        ("", "", {}),
-        ("ip route add 10.0.0.0/8 dev a0; ip -6 route add 2001:db8::/32 dev a0", "", {}),
-        ("ip route add default dev a0", "", {"a0": "the IPv4 default route (table main)"}),
-        ("ip route add 128.0.0.0/1 dev a0 table 100", "", {"a0": "IPv4 default route (table 100)"}),
-        ("ip -6 route add 2000::/3 dev a0", "", {"a0": "the IPv6 default route"}),
-        ("ip route add default nexthop dev w0 nexthop dev a0", "", {"a0": "", "w0": ""}),
-        ("ip route add 0.0.0.0/2 dev a0; ip route add 10.0.0.0/8 dev w0", "", {}),
-        ("ip route add 0.0.0.0/2 dev a0; ip route add 64.0.0.0/2 dev a0", "",
-         {"a0": "a part of the IPv4 default route"}),
-        ("ip -6 route add 2000::/4 dev a0; ip -6 route add fc00::/7 dev w0", "",
-         {"a0": "a part of the IPv6 default route"}),
-        ("ip nexthop add id 5 dev a0; ip route add default nhid 5", "", {"a0": ""}),
-        ("", "198.18.0.2", {"a0": "the controller's connection (from 198.18.0.2)"}),
-        ("", "::ffff:198.18.0.2", {"a0": ""}),
-        ("", "fe80::2%w0", {"w0": ""}),
-        ("", "198.18.0.1", {}),
-        ("", "203.0.113.9", {}),
-        ("ip link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789; ip link set vx0 up; "
-         "ip route add default dev vx0", "", {"vx0": "", "a0": "through tunnel vx0"}),
-        ("ip link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789; ip link set vx0 up; "
-         "ip route add 203.0.113.0/24 dev vx0", "203.0.113.9",
-         {"vx0": "", "w0": "(from 203.0.113.9) through tunnel vx0"}),
-        ("ip tuntap add tun0 mode tun; ip link set tun0 up; ip route add default dev tun0", "",
-         {"tun0": "", port_binding.ANY: "through tunnel tun0"}),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_what_a_host_needs(
     script: str, connection: str, hops: dict[str, str], namespace: None
 ) -> None:

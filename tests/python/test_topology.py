@@ -43,7 +43,7 @@ from switchbench.topology.cabling import Neighbour, distinct
 from switchbench.topology.cabling import cabling_document as document
 from switchbench.topology.fabric import Fabric, FabricError, Link, Routes, from_topology
 from switchbench.topology.form import Topology, TopologyError
-from switchbench.topology.topology import MAX_ROUTED, PROJECT_LABS, UNSHAPED, load, parse
+from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
 
 
 def two_modules(**changes: Any) -> dict[str, Any]:
@@ -260,11 +260,6 @@ def links(text: str) -> tuple[Link, ...]:
 def test_a_graph_that_is_no_network(hosts: str, switches: str, joined: str, words: str) -> None:
     with pytest.raises(FabricError, match="bad: .*" + words):
         Fabric("bad", tuple(hosts), tuple(switches), links(joined))
-
-
-def test_routers_let_frames_pass() -> None:
-    line = Fabric("line", tuple("amb"), (), links("am mb"), routers=frozenset("m"))
-    assert Routes(line).hops(np.array([0]), np.array([2])).tolist() == [2]
 
 
 # --- the command ---
@@ -633,29 +628,8 @@ def test_nodes_on_one_switch_do_not_go_over_others() -> None:
         assert walked(topology, a, b) == [a, b]
 
 
-def refused() -> Iterator[tuple[dict[str, Any], str]]:
-    """Changes of the line, and the sentence that refuses them."""
-    yield {"links": [{"between": ["a1", "a9"]}]}, "links.0.between: there is no node 'a9'"
-    yield {"links": [{"between": ["a1", "a1"]}]}, "links.0.between: joins 'a1' to itself"
-    yield {"links": [{"between": ["a[1-2]", "a3"]}]}, "joins 2 to 1; two sets of one size"
-    twice = [{"between": ["a1", "a2"]}, {"between": ["a2", "a1"]}]
-    yield {"links": twice}, "links.1: 'a2' and 'a1' are joined by links.0 already"
-    yield {"links": [{"between": ["a1", "a2"]}]}, "there is no way from 'a1' to 'a3' and 1 more"
-    yield {"links": [{"between": ["a1", "a2"], "rate": 0}]}, "a rate of zero carries nothing"
-    yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, 'found "-1M", but a rate is needed'
-    yield {"kind": "bridges"}, "module is missing"
-    both = {"kind": "bridges", "nodes": {"a[1-4]": {"module": "sw"}}}
-    yield both, "links: goes with `kind: routed` or `kind: site` only"
-    yield {"nodes": {"a[1-2]": {"rate": "5M"}, "a[3-4]": {"module": "sw"}}}, "is on no module"
-    many = {f"a[1-{MAX_ROUTED + 1}]": {"module": "sw"}}
-    yield {"nodes": many, "links": []}, f"{MAX_ROUTED + 1} that forward to each other"
-    yield {"modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}] * 2}, "closes a loop"
-
-
-@pytest.mark.parametrize(("changes", "words"), list(refused()), ids=lambda x: str(x)[:40])
+@pytest.mark.rows
 def test_what_no_routed_lab_can_be(changes: dict[str, Any], words: str) -> None:
-    if changes == {"kind": "bridges"}:
-        changes = {**changes, "modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}]}
     with pytest.raises(TopologyError) as caught:
         line(**changes)
     assert words in caught.value.messages[0]
