@@ -836,59 +836,21 @@ def held(came: int) -> PhaseResult:
     return replace(result(), flows=flows_of(*sides))
 
 
-NOTHING_SAID = {"offered": 0, "lost": 0, "tester_limited": True}
+PHASES: dict[str, Callable[..., PhaseResult]] = {
+    "result": result,
+    "bytes": lambda **changes: result(**STREAMS, **changes),
+    "held": held,
+    "late": late_phase,
+    "ended": ended,
+}
 
 
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ([result(), result(offered_frames=500, lost_frames=0)], {"offered": 1500, "lost": 3}),
-        ([result(lost_frames=-1)], {"offered": 1000, "lost": 0, "goodput": None}),
-        ([result(tester_limited=["late"])], {"lost": 3, "tester_limited": True}),
-        ([result(lost_frames=None)], NOTHING_SAID),
-        ([result(state="partial")], NOTHING_SAID),
-        ([result(offered_frames=0)], NOTHING_SAID),
-        ([], NOTHING_SAID),
-        # A device forwards no more than it is offered: what came beyond was held until then.
-        ([held(8000)], {"offered_fps": 8100.0, "delivered_fps": 8000.0}),
-        ([held(8200)], {"offered_fps": 8100.0, "delivered_fps": 8100.0}),
-        # Streams of bytes say their goodput beside frames.
-        (
-            [result(), result(**STREAMS, throughput={"total": 7.5})],
-            {"goodput": 7.5, "offered": 1000, "lost": 3, "tester_limited": False},
-        ),
-        (
-            [result(), result(**STREAMS, throughput={"total": 7.5}, tester_limited=["late"])],
-            {"tester_limited": True},
-        ),
-        ([result(), result(**STREAMS, throughput={"total": None}, state="partial")], NOTHING_SAID),
-        # How late the senders were: of the port, whatever its flows.
-        (
-            [late_phase(3), late_phase(5, src="c")],
-            {"late_frames": 5, "late_total": 8, "learned_late": False},
-        ),
-        ([result()], {"late_frames": 0, "late_total": 0, "last_gap_s": None}),
-        ([late_phase(4, to="bc")], {"late_frames": 4, "late_total": 4}),
-        ([late_phase(0, 0.9)], {"learned_late": False}),
-        ([late_phase(0, 2)], {"learned_late": True}),
-        # When the frame behind the last gap was sent; None where that is not known.
-        ([ended()], {"last_gap_s": 2.5}),
-        ([ended(gap_ns=0.0)], {"last_gap_s": 0.0}),
-        ([ended(), ended(gap_ns=3e9)], {"last_gap_s": 3.0}),
-        ([ended(numbers=99.0)], {"last_gap_s": None}),  # it lost the last one
-        ([ended(reordered=1)], {"last_gap_s": None}),
-        ([ended(), ended(numbers=float("nan"))], {"last_gap_s": None}),
-        # For how long nothing came before the end.
-        ([ended(last_came=5.001e9)], {"silent_s": 0.0}),
-        ([ended(last_came=0.7e9)], {"silent_s": pytest.approx(4.3)}),
-        ([ended(last_came=None)], {"silent_s": None}),
-    ],
-)
-def test_what_a_trial_says(results: list[PhaseResult], expected: dict[str, Any]) -> None:
-    found = trial_facts(results)
-    assert {key: getattr(found, key) for key in expected} == expected
+@pytest.mark.rows
+def test_what_a_trial_says(phases: list[dict[str, Any]], says: dict[str, Any]) -> None:
+    found = trial_facts([PHASES[kind](**keys) for one in phases for kind, keys in one.items()])
+    assert {key: getattr(found, key) for key in says} == pytest.approx(says)
     loss = trial_loss(1.0, found, found.lost)
-    assert loss == TrialLoss(found.offered, found.lost, 1.0, None, found.tester_limited)
+    assert loss == TrialLoss(found.offered, found.lost, 1.0, found.tester_limited)
 
 
 def test_trials_are_ordinary_ones() -> None:

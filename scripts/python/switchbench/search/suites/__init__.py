@@ -20,7 +20,6 @@ from ...base.measures import LESS, MORE, NEITHER, Measure
 from . import declaration, formulas, methods
 from .declaration import Row, Rows, Statement, Subtest, SubtestTrials, Suite, SuiteParameters, Value
 
-_NAMES = ("ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239")
 _FOLDER = Path(__file__).parent
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FUNCTIONS = {**vars(declaration), **vars(formulas), **vars(methods)}
@@ -79,7 +78,6 @@ def _prefixed(
     return prefixed
 
 
-@cache
 def _suite(name: str) -> Suite:
     texts = ((_FOLDER / f"{file}.yaml").read_text("utf-8") for file in ("shared", name))
     data: dict[str, Any] = yaml.load("".join(texts), Loader=_LOADER)
@@ -95,22 +93,7 @@ def _suite(name: str) -> Suite:
     return Suite(**data)
 
 
-class _Suites(Mapping[str, Suite]):
-    """Mapping of suites by name that parses each suite at its first use."""
-
-    def __getitem__(self, name: str) -> Suite:
-        if name not in _NAMES:
-            raise KeyError(name)
-        return _suite(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_NAMES)
-
-    def __len__(self) -> int:
-        return len(_NAMES)
-
-
-SUITES: Mapping[str, Suite] = _Suites()
+SUITES = {name: _suite(name) for name in ("ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239")}
 
 
 @cache
