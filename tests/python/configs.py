@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -49,14 +48,16 @@ def write_files(folder: Path, text: str) -> Path:
     return path
 
 
-def read_text(folder: Path, text: str, *assignments: str, **request: Any) -> CheckedConfiguration:
-    """Reads a configuration as the command does."""
-    return read(Request(write_files(folder, text), assignments, **request))
+def read_text(folder: Path, text: str, *assignments: str, **options: str) -> CheckedConfiguration:
+    """Read a configuration as the command does."""
+    given = [(f"--{name}", value) for name, value in options.items()]
+    given += [("--set", assignment) for assignment in assignments]
+    return read(Request(write_files(folder, text), given))
 
 
-def compile_text(folder: Path, text: str, *assignments: str, **request: Any) -> Run:
-    """Reads and compiles a configuration as the command does."""
-    return compile_run(read_text(folder, text, *assignments, **request))
+def compile_text(folder: Path, text: str, *assignments: str, **options: str) -> Run:
+    """Read and compile a configuration as the command does."""
+    return compile_run(read_text(folder, text, *assignments, **options))
 
 
 def again(run: Run) -> Run:

@@ -698,7 +698,7 @@ def test_what_is_refused(
 
 
 def test_the_job_says_bind(tmp_path: Path) -> None:
-    run = compile_run(read(Request(None, [], site(tmp_path), "quick")))
+    run = compile_run(read(Request(None, [("--site", site(tmp_path))])))
     assert documents.job_document(run, "x")["bind"] is True
-    lab = compile_run(read(Request(None, [], "one-switch", "quick")))
+    lab = compile_run(read(Request(None, [("--site", "one-switch")])))
     assert "bind" not in documents.job_document(lab, "x")

@@ -13,8 +13,13 @@ import pytest
 
 import messages
 from conftest import Command
-from switchbench.base.codes import code_by_module, code_by_words, codes, with_code
-from switchbench.base.errors import ConfigurationError
+from switchbench.base.errors import (
+    ConfigurationError,
+    code_by_module,
+    code_by_words,
+    codes,
+    with_code,
+)
 
 PAGE = (messages.ROOT / "doc/how-to/troubleshooting.md").read_text()
 DURING_A_RUN = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", PAGE, re.M)

@@ -43,9 +43,9 @@ from ..records.directory import (
 from ..records.store import Tables
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
-from .common import configuration, load_runnable, request
+from .common import TYPES as TYPES
+from .common import load_runnable, request
 
-TYPES = {"CONF": configuration}
 SCHEMA = "switchbench-campaign/1"
 STATE = "campaign.json"
 

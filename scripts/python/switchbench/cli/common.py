@@ -6,63 +6,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from ..base import format, node_names
-from ..base.codes import code_by_module, code_by_words
-from ..base.errors import ConfigurationError
+from ..base import format
+from ..base.errors import ConfigurationError, code_by_module, code_by_words
 from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..base.quantities import duration_ns
 from ..config import Request, read
+from ..config.read import SITE_OPTIONS
 from ..plan.budget import fitted, longest_s
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..plan.documents import RateError, check_lab_rates
-
-
-def said(parse: Callable[[str], float]) -> Callable[[str], float]:
-    """Wrap an option's parser so that argparse prints the parser's own error."""
-
-    def checked(text: str) -> float:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return checked
-
-
-# Options that set keys of the configuration.
-_KEYS = {
-    "--lab": "site", "--hosts": "site", "--iface": "", "--suite": "suite", "--pattern": "pattern",
-    "--transport": "transports", "--load": "load", "--duration": "window",
-}  # fmt: skip
-
-
-def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
-    """Yield option, configuration key and value for each given option of `_KEYS`."""
-    given = {name: getattr(args, name[2:], None) for name in _KEYS}
-    hosts, iface = given["--hosts"], given["--iface"]
-    if given["--lab"] and hosts:
-        raise ConfigurationError("--hosts and --lab exclude each other: give one of them")
-    if bool(hosts) != bool(iface):
-        missing = "--iface" if hosts else "--hosts"
-        raise ConfigurationError(f"{missing} is missing: hosts and their interface go together")
-    for name, key in _KEYS.items():
-        value = given[name]
-        if not key or value is None or (key == "site" and not value):
-            continue
-        found: Any = value
-        if name == "--lab":
-            found = {"lab": value}
-        elif name == "--hosts":
-            found = {"hosts": node_names.hosts_of_option(value), "iface": iface}
-        elif name == "--transport":
-            found = value.split(",")
-        yield f"{name} {value}", key, found
 
 
 def names_site(args: argparse.Namespace) -> bool:
@@ -70,10 +26,10 @@ def names_site(args: argparse.Namespace) -> bool:
 
     Raise ConfigurationError for other options that need a site.
     """
-    if any((args.conf, args.site, args.lab, args.hosts)):
+    given = [option for option, _ in args.options]
+    if args.conf or SITE_OPTIONS.intersection(given):
         return True
-    given = [name for name in (*_KEYS, "--nodes", "--profile") if getattr(args, name[2:], None)]
-    given += ["--set"] if args.assignments else []
+    given += ["--nodes"] if args.nodes else []
     if given:
         raise ConfigurationError(
             f"{given[0]} is about the hosts of a site: give --site FILE or --hosts SET --iface "
@@ -84,8 +40,7 @@ def names_site(args: argparse.Namespace) -> bool:
 
 def request(args: argparse.Namespace) -> Request:
     """Return the configuration request in the arguments."""
-    options = tuple(_options(args))
-    return Request(args.conf, args.assignments, args.site, args.profile, options)
+    return Request(args.conf, args.options)
 
 
 def configuration(text: str) -> Path:
@@ -106,9 +61,8 @@ def load_run(args: argparse.Namespace) -> Run:
 
 def load_site(args: argparse.Namespace) -> Site:
     """Return the site that the arguments name, with or without a configuration for a run."""
-    alone = args.conf is None and (args.site or args.lab or args.hosts)
-    if alone and args.profile is None:
-        args.profile = "quick"
+    if args.conf is None and "--profile" not in dict(args.options):
+        args.options = [*args.options, ("--profile", "quick")]
     return load_run(args).site
 
 
@@ -148,6 +102,13 @@ def say_error(sentence: str, package: str) -> None:
     """Print an error message for a command that ends without an exception, with its code."""
     code = code_by_words(sentence) or code_by_module(package)
     print(f"switchbench: {sentence} [{code}]", file=sys.stderr)
+
+
+TYPES = {
+    "CONF": configuration,
+    **dict.fromkeys(("--budget", "--locate-time"), seconds),
+}
+"""Parsers of the arguments that several commands take."""
 
 
 def print_json(value: object, ascii_only: bool = True) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -19,12 +19,12 @@ from ..labs import lab
 from ..render.printer import make, make_console, show, text
 from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, chosen, folded
 from ..run.launch.ssh import NOT_ASKED, OpenSsh, resolved, side_by_side
-from .common import configuration, load_site, names_site, print_json
+from .common import TYPES as TYPES
+from .common import load_site, names_site, print_json
 
 # --- doctor ---------------------------------------------------------------------------------------
 
 
-TYPES = {"CONF": configuration}
 CANNOT_RUN = 3
 DIFFERENT = 1
 _HOSTS = (text("", "part"), text("most hosts", "most"), text("differ", "differ"))
@@ -132,7 +132,7 @@ def bind_command(args: argparse.Namespace) -> int:
 
 def restore_command(args: argparse.Namespace) -> int:
     """Restore the PCI ports of a site's hosts, or of this machine without a site."""
-    if args.conf is None and args.site is None:
+    if not names_site(args):
         return bind.here(["restore"])
     site = load_site(args)
     return bind.carry_out(site, bind.restore_orders(site, args.nodes))
@@ -141,51 +141,31 @@ def restore_command(args: argparse.Namespace) -> int:
 # --- lab ------------------------------------------------------------------------------------------
 
 
-def lab_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the subcommands `up`, `down`, `status` and `exec`."""
-    parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
-    up = parts.add_parser("up", help="make a lab that stays")
-    up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
-    up.add_argument("--name", help="its name (the topology's)")
-    up.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
-        help="a key of the topology, e.g. nodes=4, rate=50M",
-    )  # fmt: skip
-    down = parts.add_parser("down", help="remove a lab, with every process in it")
-    down.add_argument("name", metavar="NAME", nargs="?", help="which (the only one)")
-    down.add_argument("--all", action="store_true", help="all of them")
-    parts.add_parser("status", help="which labs there are")
-    run = parts.add_parser("exec", help="run a command on a node or on the switch")
-    run.add_argument("node", metavar="[LAB/]NODE", help="a node's name, or `switch`")
-    run.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="what to run")
-    for part, action in ((up, _up), (down, _down), (parts.choices["status"], _status), (run, _run)):
-        part.set_defaults(action=action)
-
-
-def lab_command(args: argparse.Namespace) -> int:
-    """Run a subcommand of `lab`; return its exit status."""
-    action: Callable[[argparse.Namespace], int | None] = args.action
-    return action(args) or 0
-
-
-def _up(args: argparse.Namespace) -> None:
+def lab_up_command(args: argparse.Namespace) -> int:
+    """Make a lab that stays."""
     overrides: dict[str, object] = {}
     for assignment in args.assignments:
         path, value, _ = parse_assignment(assignment)
         overrides[dotted(path)] = value
     print(lab.bring_up(args.topology, args.name, overrides))
+    return 0
 
 
-def _down(args: argparse.Namespace) -> None:
+def lab_down_command(args: argparse.Namespace) -> int:
+    """Remove one lab, or all of them."""
     for line in lab.take_down(args.name, args.all):
         print(line)
+    return 0
 
 
-def _status(_args: argparse.Namespace) -> None:
+def lab_status_command(_args: argparse.Namespace) -> int:
+    """Print the labs of this machine."""
     print("\n".join(lab.status()))
+    return 0
 
 
-def _run(args: argparse.Namespace) -> int:
+def lab_exec_command(args: argparse.Namespace) -> int:
+    """Run a command on a node or on the switch; return its exit status."""
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise ConfigurationError("lab exec: no command given: lab exec NODE -- COMMAND ...")

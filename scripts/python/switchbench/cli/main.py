@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The `switchbench` command: a table of subcommands, and one map from error to exit status.
 
-A module with a subcommand NAME has `NAME_command(args) -> int`, which returns its exit status, and
-optionally `NAME_arguments(parser)`. commands.toml has each subcommand's module and help, so that
---help loads no module.
+A module with a subcommand NAME has `NAME_command(args) -> int`, which returns its exit status.
+commands.toml has each subcommand's module and help, so that --help loads no module.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
-from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
+from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable, with_code
 
 HELP = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 PROGRAM, SHARED = HELP.pop("switchbench"), HELP.pop("shared")
@@ -54,8 +53,6 @@ def _run(words: Sequence[str]) -> int:
         command: Callable[[argparse.Namespace], int] = args.main
         return command(args)
     except SwitchbenchError as error:
-        from ..base.codes import with_code
-
         print(f"switchbench: {with_code(error)}", file=sys.stderr)
         return error.status
     except OSError as error:
@@ -105,15 +102,29 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
             name, help=summary, description=described, epilog=notes, **form
         )
         module = importlib.import_module(f".{HELP[name]['module']}", __package__)
+        types = getattr(module, "TYPES", {})
+        if parts := HELP[name].get("commands"):
+            below = command.add_subparsers(title="commands", metavar="|".join(parts), required=True)
+            for word, entry in parts.items():
+                part = below.add_parser(word, help=entry["summary"])
+                part.set_defaults(parser=part, main=getattr(module, f"{name}_{word}_command"))
+                _add_arguments(part, entry["arguments"], types)
+            continue
         command.set_defaults(parser=command, main=getattr(module, f"{name}_command"))
-        _add_arguments(command, HELP[name]["arguments"], getattr(module, "TYPES", {}))
-        getattr(module, f"{name}_arguments", lambda _: None)(command)
+        _add_arguments(command, HELP[name]["arguments"], types)
     return parser
+
+
+class _OptionList(argparse.Action):
+    """Action that appends the option and its value to a list."""
+
+    def __call__(self, _parser: Any, found: Any, value: Any, _option: str | None = None) -> None:
+        setattr(found, self.dest, [*getattr(found, self.dest), (self.option_strings[0], value)])
 
 
 _ARGUMENT = re.compile(
     r"(?P<beside>\| )?(?P<option>--[\w-]+)?(?:(?P<place>\w+):)?"
-    r"(?: ?(?P<value>\S+?)(?P<times>(?<!,)\.\.\.|[*?!])?)?(?: -> (?P<dest>\w+))?"
+    r"(?: ?(?P<value>\S+?)(?P<times>(?<!,)\.\.\.|[*?!&])?)?(?: -> (?P<dest>\w+))?"
 )
 _PATHS = ("DIR", "FILE", "FOLDER", "KEY")
 
@@ -142,17 +153,31 @@ def _add_arguments(
             more["choices"] = value[1:-1].split(",")
         else:
             reader = types.get(option or value, Path if value in _PATHS else str)
-            more |= {"metavar": value, "type": types.get(value, reader)}
-        if times == "*" and option:
+            more |= {"metavar": value, "type": _checked(option or value, types.get(value, reader))}
+        if found["dest"] == "options":
+            more |= {"action": _OptionList, "default": []}
+        elif times == "*" and option:
             more |= {"action": "append", "default": []}
         elif times == "!":
             more["required"] = True
         elif times:
-            more["nargs"] = "+" if times == "..." else times
+            more["nargs"] = {"...": "+", "&": argparse.REMAINDER}.get(times, times)
         if not found["beside"]:
             excludes = "".join(lines[number + 1 : number + 2]).startswith("| ")
             place = group.add_mutually_exclusive_group() if excludes else group
         place.add_argument(option or found["place"], **more)
+
+
+def _checked(name: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return an argument's parser whose ValueError becomes an error with the argument's name."""
+
+    def checked(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+
+    return checked
 
 
 def _expanded(text: str) -> str:

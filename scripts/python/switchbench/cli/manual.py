@@ -19,8 +19,7 @@ from pathlib import Path
 import shtab
 
 from .. import __version__
-from ..base.codes import explained, listed
-from ..base.errors import SwitchbenchError
+from ..base.errors import SwitchbenchError, explained, titles
 from .main import build_parser
 
 _SUMMARY = "measure a network with every port busy at once"
@@ -45,7 +44,7 @@ def help_command(args: argparse.Namespace) -> int:
 
 def explain_command(args: argparse.Namespace) -> int:
     """Print the explanation of a code or message, or all codes with their titles."""
-    print(explained(" ".join(args.words)) if args.words else listed())
+    print(explained(" ".join(args.words)) if args.words else titles())
     return 0
 
 

@@ -53,7 +53,8 @@ from ..topology import cabling, ibnetdiscover, topology
 from ..topology.arithmetic import Arithmetic, arithmetic
 from ..topology.fabric import from_topology, wired
 from ..topology.topology import parse
-from .common import configuration, load_run, print_json
+from . import common
+from .common import load_run, print_json
 
 # --- topology -------------------------------------------------------------------------------------
 
@@ -162,23 +163,6 @@ def import_topology(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rate_bps(text: str) -> int:
-    try:
-        bps = quantities.link_rate_bps(text)
-    except ValueError as error:
-        raise ConfigurationError(f"--rate: {error}") from None
-    if not bps:
-        raise ConfigurationError("--rate: give a rate above 0, such as 25G")
-    return bps
-
-
-def _nodes(text: str) -> frozenset[str]:
-    try:
-        return frozenset(node_set(text))
-    except ValueError as error:
-        raise ConfigurationError(f"--switches: {error}") from None
-
-
 def _source(path: str) -> str:
     return "standard input" if path == "-" else path
 
@@ -218,15 +202,13 @@ def _models(text: str) -> list[str]:
     names = text.split(",")
     unknown = [name for name in names if name not in MODELS]
     if unknown:
-        raise argparse.ArgumentTypeError(
-            f"there is no model {unknown[0]!r} (one of {', '.join(MODELS)})"
-        )
+        raise ValueError(f"there is no model {unknown[0]!r} (one of {', '.join(MODELS)})")
     return names
 
 
-TYPES = {
-    "CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdiscover": str,
-    "--rate": _rate_bps, "--switches": _nodes,
+TYPES = common.TYPES | {
+    "--models": _models, "--lldp": str, "--ibnetdiscover": str, "--rate": quantities.rate_bps,
+    "--switches": lambda names: frozenset(node_set(names)),
 }  # fmt: skip
 
 
@@ -236,10 +218,10 @@ def predict_command(args: argparse.Namespace) -> int:
     if results is None:
         run = load_run(args)
     else:  # the run of these results, without further options
-        given = {"set": args.assignments, "site": args.site, "profile": args.profile}
-        if name := next((name for name, value in given.items() if value), None):
+        if args.options:
+            option = args.options[0][0]
             raise ConfigurationError(
-                f"--{name} is for a configuration, and {results} has results: leave --{name} out"
+                f"{option} is for a configuration, and {results} has results: leave {option} out"
             )
         run = read_plan(results)
     predictor = Predictor(fabric_of(run, args.topology), args.models or list(MODELS))

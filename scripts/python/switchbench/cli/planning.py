@@ -4,29 +4,29 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
-from ..base import node_names, transports
+from ..base import quantities, transports
 from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..config import Request, read
+from ..config.read import SITE_OPTIONS, document_of
 from ..plan import documents
 from ..plan.compile import compile_run
 from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
-from .common import configuration, load_runnable, print_json, said, seconds
+from . import common
+from .common import load_runnable, print_json
 
 # --- plan -----------------------------------------------------------------------------------------
 
@@ -71,14 +71,14 @@ def _refuse_phases(asked: Sequence[int], run: Run) -> None:
 
 def _ranges(text: str) -> list[int]:
     if count(text) > NAMES_MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} are more than {NAMES_MOST} phases: no plan has")
+        raise ValueError(f"{text!r} are more than {NAMES_MOST} phases: no plan has")
     try:
         return [int(number) for number in RangeSet(text)]
     except (RangeSetException, ValueError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
+        raise ValueError(f"{text!r} is not ranges such as 0-3,7") from None
 
 
-TYPES = {"CONF": configuration, "--phases": _ranges, "--budget": said(seconds)}
+TYPES = common.TYPES | {"--phases": _ranges}
 
 
 # --- init -----------------------------------------------------------------------------------------
@@ -95,8 +95,7 @@ def init_command(args: argparse.Namespace) -> int:
     args.file = args.file or Path("switchbench.yaml")
     if args.file.exists():
         raise ConfigurationError(f"{args.file} exists already: name another file")
-    _complete(args)
-    text = _document(args)
+    text = _document(args, _answered(args))
     try:
         args.file.write_text(text)
     except OSError as error:
@@ -110,23 +109,23 @@ def init_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _complete(args: argparse.Namespace) -> None:
-    """Prompt for missing options, on a terminal."""
-    if args.lab is not None and (args.hosts is not None or args.iface is not None):
-        raise ConfigurationError("--lab excludes --hosts and --iface: leave out one or the other")
-    asks = args.lab is None and args.hosts is None
-    if asks and not sys.stdin.isatty():
+def _answered(args: argparse.Namespace) -> dict[str, str]:
+    """Return the options that set keys; those for a site that are missing are asked for."""
+    given = {"--transport": _UNPRIVILEGED, **dict(args.options)}
+    if SITE_OPTIONS & given.keys():
+        return given
+    if not sys.stdin.isatty():
         raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
-    if asks:
-        args.hosts = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
-        args.lab = None if args.hosts else "one-switch"
-    if args.hosts and args.iface is None:
-        args.iface = _ask("Their interface under test, e.g. enp3s0") if asks else None
-    if args.hosts and not args.iface:
-        raise ConfigurationError("--iface is missing: hosts and their interface go together")
-    if asks:
-        args.transport = args.transport or _ask("Transports of dpdk, packet, tcp, udp, verbs (tcp)")
-        args.accept = args.accept or _ask("Accept from what percent of line rate (empty: any)")
+    given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
+    if given["--hosts"]:
+        given["--iface"] = _ask("Their interface under test, e.g. enp3s0")
+    else:
+        given["--lab"] = "one-switch"
+    if "--transport" not in dict(args.options):
+        names = _ask("Transports of dpdk, packet, tcp, udp, verbs (tcp)")
+        given["--transport"] = names.replace(" ", "") or _UNPRIVILEGED
+    args.accept = args.accept or _ask("Accept from what percent of line rate (empty: any)")
+    return {option: text for option, text in given.items() if text}
 
 
 def _ask(question: str) -> str:
@@ -138,23 +137,18 @@ def _ask(question: str) -> str:
         ) from None
 
 
-def _document(args: argparse.Namespace) -> str:
+def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
     """Return the text of the configuration for the arguments."""
-    if args.hosts:
-        site = {"hosts": node_names.hosts_of_option(args.hosts), "iface": args.iface}
-    else:
-        site = {"lab": args.lab}
-    named = (args.transport or _UNPRIVILEGED).replace(" ", "").split(",")
+    made = document_of(Request(None, list(given.items()))).data
+    site, named = made["site"], made["transports"]
     expect = ""
     if args.accept:
-        number = args.accept.removesuffix("%").strip()
-        share = math.nan
-        with suppress(ValueError):
-            share = float(number)
-        if not 0 < share <= 100:
+        share = quantities.percentage(f"{args.accept.removesuffix('%').strip()}%")
+        if share is None or not 0 < share <= 100:
             raise ConfigurationError(
                 f"--accept {args.accept}: give a percentage above 0 and up to 100, e.g. 94%"
             )
+        number = f"{share:f}"
         counted = (one.name for one in transports.TRANSPORTS if one.frames and one.name in named)
         loss = "".join(
             _PARTS["loss"].format(transport=name, where=f"{{transport: {name}}}")

@@ -18,6 +18,7 @@ from ..analysis.sealing import write_record
 from ..analysis.summary import NOT_ENDED, remade
 from ..base import quantities
 from ..base.errors import ConfigurationError
+from ..config.fields import whole
 from ..importers import directory
 from ..records.directory import (
     REPORT,
@@ -33,7 +34,7 @@ from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
-from .common import print_json, said, say_error
+from .common import print_json, say_error
 
 # --- table ----------------------------------------------------------------------------------------
 
@@ -286,16 +287,10 @@ def _why_status(compared: Any) -> str:
 # --- import ---------------------------------------------------------------------------------------
 
 
-def _ranks(word: str) -> int:
-    if not word.isdecimal() or not 1 <= int(word) <= 1 << 20:
-        raise argparse.ArgumentTypeError(f"{word!r} is no number of processes")
-    return int(word)
-
-
 TYPES = {
-    "--confidence": said(lambda text: float(_PERCENT.parse(text))),
+    "--confidence": lambda text: float(_PERCENT.parse(text)),
     "--json": str,
-    "--ranks": _ranks,
+    "--ranks": whole(1, 1 << 20, "the number of processes"),
 }
 
 

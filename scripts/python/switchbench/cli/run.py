@@ -60,14 +60,10 @@ from ..run.launch.ssh import resolved, side_by_side
 from ..run.live.screen import Watch, offer_metrics
 from ..run.nodes import Interrupt
 from . import common
+from .common import TYPES as TYPES
+from .main import build_parser
 
 # --- run ------------------------------------------------------------------------------------------
-
-
-TYPES = {
-    "CONF": common.configuration,
-    **dict.fromkeys(("--budget", "--locate-time"), common.said(common.seconds)),
-}
 
 
 NOT_IN_PRODUCTION = (
@@ -76,17 +72,21 @@ NOT_IN_PRODUCTION = (
 )
 
 
-def run_command(args: argparse.Namespace) -> int:
-    """Run a configuration; return the exit status of its summary."""
+def run_command(args: argparse.Namespace, watched: bool = False) -> int:
+    """Run a configuration; return the exit status of its summary.
+
+    With `watched`, repeat its only trial until Ctrl-C.
+    """
     begun = None
     if args.begun is not None:
         run, begun = _resume(args)
     else:
         if args.fit:
             tests = document_of(common.request(args)).data.get("tests", [])
-            args.assignments += fit(common.load_run(args), tests, args.quiet)
+            fitting = fit(common.load_run(args), tests, args.quiet)
+            args.options = [*args.options, *(("--set", text) for text in fitting)]
         run = common.load_runnable(args)
-    if args.watched:
+    if watched:
         run = _watched(run)
     if args.locate:
         run = replace(run, locate_s=args.locate_time or common.LOCATE_S)
@@ -97,7 +97,7 @@ def run_command(args: argparse.Namespace) -> int:
         made = document_of(common.request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
-    if args.hosts:  # push the engine; hosts that lack it are reported with all others that do
+    if "--hosts" in dict(args.options):  # these hosts get the engine
         answers = push.push(run.site, run.site.processes, push.order(run.site, None, None))
         for line in () if args.quiet else side_by_side(answers):
             print(line, file=sys.stderr)
@@ -108,35 +108,26 @@ def run_command(args: argparse.Namespace) -> int:
     shown = Watch(
         run, run_id, Console(stderr=True),
         quiet=args.quiet, live=not args.no_live, metrics=args.metrics is not None,
-        seconds=args.watched,
+        seconds=watched,
     )  # fmt: skip
     with offer_metrics(args.metrics, shown) as metrics, closing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
-        return _Measurement(run, args, launcher, shown, begun).measure()
-
-
-def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Set the default that a run is not a watch."""
-    parser.set_defaults(watched=False)
-
-
-def watch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Set the defaults of `watch` for the options that only `run` has."""
-    parser.set_defaults(
-        watched=True, begun=None, fit=False, locate=False, sign=None, budget=None, quiet=False,
-        no_live=False, json=False, all=False, latency=False,
-    )  # fmt: skip
+        return _Measurement(run, args, launcher, shown, begun, watched).measure()
 
 
 def watch_command(args: argparse.Namespace) -> int:
     """Repeat one short trial until Ctrl-C; return the exit status of its summary."""
-    args.assignments = [*_WATCH, *args.assignments]
-    return run_command(args)
+    usual = vars(build_parser(["run"]).parse_args(["run"]))
+    own = vars(args) | {"options": [*_WATCH, *args.options]}
+    return run_command(argparse.Namespace(**usual | own), watched=True)
 
 
 # overridden by --set
-_WATCH = ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
+_WATCH = [
+    ("--set", text)
+    for text in ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
+]
 
 
 def _watched(run: Run) -> Run:
@@ -157,11 +148,10 @@ def _watched(run: Run) -> Run:
 
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     """Return the run that --continue names, with the hosts that it began with."""
-    others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
-              "transport", "load", "duration", "budget", "out", "fit")  # fmt: skip
-    for name in others:
-        if getattr(args, name):
-            option = {"conf": "CONF", "assignments": "--set"}.get(name, f"--{name}")
+    others = {"CONF": args.conf, **dict(args.options)}
+    others |= {"--budget": args.budget, "--out": args.out, "--fit": args.fit}
+    for option, value in others.items():
+        if value:
             raise ConfigurationError(
                 f"--continue: the options of {args.begun} hold and can't be changed: leave out "
                 f"{option}"
@@ -177,13 +167,16 @@ class _Measurement:
 
     def __init__(
         self, run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch,
-        begun: Begun | None,
+        begun: Begun | None, watched: bool,
     ) -> None:  # fmt: skip
         self.run, self.args, self.launcher, self.shown, self.begun = (
             run, args, launcher, shown, begun
         )  # fmt: skip
+        self.watched = watched
         self.engine = find_engine()
-        name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
+        given = dict(args.options)
+        names = (given[key] for key in ("--site", "--lab", "--pattern") if key in given)
+        name = Path(args.conf or next(names, "hosts")).stem
         path = args.begun or args.out or default_path(name)
         self.directory = RunDirectory(path, begun=begun is not None)
         self.path = self.directory.path
@@ -265,7 +258,7 @@ class _Measurement:
         """Start the nodes, measure, and stop the nodes, whatever happens."""
         run, directory, begun = self.run, self.directory, self.begun
         job = job_document(run, self.shown.run_id, self.dealt)
-        controller = Controller(run, job, directory, self.shown, begun, self.args.watched)
+        controller = Controller(run, job, directory, self.shown, begun, self.watched)
         documents.keep_off(self.dealt.polled)
         outcome: Outcome | None = None
         shown = self.shown.of(begun.rest(run) if begun else run, controller.summary)
@@ -321,7 +314,7 @@ class _Measurement:
                 common.print_json(result)
             elif result["trials"]:  # without trials nothing was measured; the reasons follow below
                 SummaryPrinter(result, make_console(), args.all, args.latency).print(
-                    str(self.path), trials=not args.watched
+                    str(self.path), trials=not self.watched
                 )
             else:
                 print(f"nothing was measured; log and records: {self.path}")

@@ -282,31 +282,27 @@ def choice(words: Iterable[str]) -> ValueKind:
     return check
 
 
-def whole(least: int, most: int, what: str) -> ValueKind:
-    """Return the kind of whole numbers within bounds; `10k` and `10M` are numbers too."""
-    number = {"type": "integer", "minimum": least, "maximum": most}
+def bounded(
+    read: Callable[[object], int], form: Form, least: int, most: int, words: str
+) -> ValueKind:
+    """Return the kind of numbers within bounds; {} in the message `words` becomes the number."""
 
-    @kind(either(number, text_like(quantities.COUNT.pattern())))
+    @kind(form)
     def check(value: object) -> int:
-        number = quantities.count(value)
+        number = read(value)
         if not least <= number <= most:
-            raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
+            raise ValueError(words.format(number))
         return number
 
     return check
 
 
-def sized(least: int, most: int, what: str) -> ValueKind:
-    """Return the kind of sizes in bytes within bounds; {} in `what` becomes the number."""
-
-    @kind(_SIZE)
-    def check(value: object) -> int:
-        size = quantities.size_bytes(value)
-        if not least <= size <= most:
-            raise ValueError(what.format(size))
-        return size
-
-    return check
+def whole(least: int, most: int, what: str) -> ValueKind:
+    """Return the kind of whole numbers within bounds; `10k` and `10M` are numbers too."""
+    number = {"type": "integer", "minimum": least, "maximum": most}
+    form = either(number, text_like(quantities.COUNT.pattern()))
+    words = f"{{}} is invalid: {what} is {least} to {most}"
+    return bounded(quantities.count, form, least, most, words)
 
 
 @kind({"type": ["number", "string"]})
@@ -325,20 +321,6 @@ def _comparison(value: object) -> str:
 
 
 # --- numbers and times ----------------------------------------------------------------------------
-
-
-_RETRIES = whole(0, 6, "the number of retries")
-
-
-@kind(_RETRIES.form)
-def _retries(value: object) -> Any:
-    """Parse a retry limit of RDMA; 7 is rejected, because it means no limit on some devices."""
-    if quantities.count(value) == 7:
-        raise ValueError(
-            "7 is invalid: the number of retries is 0 to 6, because 7 means for ever on some "
-            "devices, and a dead partner would never be noticed"
-        )
-    return _RETRIES(value)
 
 
 SEED_MOST = 2**63 - 1
@@ -507,11 +489,18 @@ def _repeats(value: object) -> Repeats:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-FRAME = sized(64, 9216, "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included")
+FRAME = bounded(
+    quantities.size_bytes, _SIZE, 64, 9216,
+    "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included",
+)  # fmt: skip
 # Only schedules send empty messages: the compiler rejects others.
-MESSAGE = sized(0, 2**30, "a message of {} bytes: messages have 1GiB at most")
+MESSAGE = bounded(
+    quantities.size_bytes, _SIZE, 0, 2**30, "a message of {} bytes: messages have 1GiB at most"
+)
 # Above the limit of any device; the node checks its device's limit.
-INLINE = sized(0, 4096, "{} bytes inline: valid values are 0 (none) to 4096")
+INLINE = bounded(
+    quantities.size_bytes, _SIZE, 0, 4096, "{} bytes inline: valid values are 0 (none) to 4096"
+)
 
 
 @kind(list_of(_SIZE, 2, 2), lists=True, write=list)
@@ -770,7 +759,7 @@ Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all
 Name = Annotated[str, word]
 Words = Annotated[str, _words]
 Seed = Annotated[int, _seed]
-Retries = Annotated[int, _retries]
+Retries = Annotated[int, whole(0, 6, "the number of retries (7 would mean without end)")]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
 Repeat = Annotated[Repeats, _repeats]
 Percent = Annotated[int, _percent]

@@ -38,40 +38,27 @@ class _Form(GenerateJsonSchema):
         return made
 
 
-def configuration_schema() -> Schema:
-    """Return the schema of a configuration."""
-    made = _schema("Switchbench configuration", Configuration)
-    for name in ("Configuration", "Settings"):
-        (swept,) = (
-            part
-            for part in made["$defs"][name]["properties"]["sweep"]["anyOf"]
-            if part["type"] == "object"
-        )
-        swept["propertyNames"] = {"enum": sorted(_swept_keys())}
-    return made
+SCHEMAS: dict[str, tuple[type[BaseModel], ...]] = {
+    "configuration": (Configuration,),
+    "site": (LabSite, HostSite),  # hosts, or a lab with changes to its topology
+    "topology": (File,),
+}
+"""Models of each kind of file."""
 
 
-def site_schema() -> Schema:
-    """Return the schema of a site file: hosts, or a lab with changes to its topology."""
-    return _schema("Switchbench site", LabSite, HostSite)
-
-
-def topology_schema() -> Schema:
-    """Return the schema of a topology file."""
-    return _schema("Switchbench topology", File)
-
-
-SCHEMAS = {"configuration": configuration_schema, "site": site_schema, "topology": topology_schema}
-
-
-def _schema(title: str, *models: type[BaseModel]) -> Schema:
-    """Return the schema of a file that has one of the models."""
+def schema_of(name: str) -> Schema:
+    """Return the schema of a kind of file."""
+    models = SCHEMAS[name]
     _, made = models_json_schema(
         [(model, "validation") for model in models], schema_generator=_Form
     )
+    for model in {"Configuration", "Settings"} & made["$defs"].keys():
+        forms = made["$defs"][model]["properties"]["sweep"]["anyOf"]
+        (swept,) = (form for form in forms if form["type"] == "object")
+        swept["propertyNames"] = {"enum": sorted(_swept_keys())}
     references = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
     whole = references[0] if len(references) == 1 else {"anyOf": references}
-    return {"$schema": _Form.schema_dialect, "title": title, **whole, **made}
+    return {"$schema": _Form.schema_dialect, "title": f"Switchbench {name}", **whole, **made}
 
 
 def _swept_keys() -> Iterable[str]:
@@ -85,8 +72,8 @@ def _swept_keys() -> Iterable[str]:
 
 def main(folder: str) -> None:
     """Write all schemas into a folder."""
-    for name, made in SCHEMAS.items():
-        text = json.dumps(made(), indent=1, ensure_ascii=False)
+    for name in SCHEMAS:
+        text = json.dumps(schema_of(name), indent=1, ensure_ascii=False)
         (Path(folder) / f"{name}.schema.json").write_text(f"{text}\n", encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..base import errors, quantities, transports
 from ..base.model import Site
+from ..base.node_names import hosts_of_option
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
@@ -80,10 +81,24 @@ class Request:
     """Request of the command line for a configuration."""
 
     conf: Path | None = None
-    assignments: Sequence[str] = ()  # key=value, as after --set
-    site: str | None = None
-    profile: str | None = None
-    options: Sequence[tuple[str, str, Any]] = ()  # option, key and value: --load, load, "95%"
+    options: Sequence[tuple[str, str]] = ()  # of SETTING_OPTIONS, or --set, with their values
+
+
+# Options that set a key of the configuration: its path, and the parser of the value. Later ones
+# override earlier ones; --set, with a path of its own, overrides all.
+SETTING_OPTIONS: dict[str, tuple[KeyPath, Callable[[str], Any]]] = {
+    "--site": (("site",), str),
+    "--profile": (("profile",), str),
+    "--lab": (("site",), lambda name: {"lab": name}),
+    "--hosts": (("site",), lambda names: {"hosts": hosts_of_option(names)}),
+    "--iface": (("site", "iface"), str),
+    "--suite": (("suite",), str),
+    "--pattern": (("pattern",), str),
+    "--transport": (("transports",), lambda names: names.split(",")),
+    "--load": (("load",), str),
+    "--duration": (("window",), str),
+}
+SITE_OPTIONS = {"--site", "--lab", "--hosts"}
 
 
 @dataclass(frozen=True)
@@ -169,8 +184,16 @@ def _model(
 
 def document_of(request: Request) -> Document:
     """Return the document of a configuration, changed by the command line."""
+    given = dict(request.options)
+    if {"--hosts", "--lab"} <= given.keys():
+        raise errors.ConfigurationError("--hosts and --lab exclude each other: give one of them")
+    alone = {"--hosts", "--iface"} - given.keys()
+    if len(alone) == 1:
+        raise errors.ConfigurationError(
+            f"{alone.pop()} is missing: hosts and their interface go together"
+        )
     if request.conf is None:
-        if request.site is None and not any(key == "site" for _, key, _ in request.options):
+        if not SITE_OPTIONS & given.keys():
             raise errors.ConfigurationError(
                 "no configuration: name a file, or give --lab, --hosts with --iface, or --site"
             )
@@ -179,15 +202,16 @@ def document_of(request: Request) -> Document:
         document = read_file(request.conf)
     if "switchbench" not in document.data:
         raise document.problem((), "has no `switchbench: 1`, the format's version, as first key")
-    for key, value in (("site", request.site), ("profile", request.profile)):
-        if value is not None:
-            _assign(document, (key,), value, Mark(f"--{key} {value}"))
-    for option, key, value in request.options:
-        if key == "pattern" and "tests" in document.data:
-            raise document.problem(("tests",), f"says what is sent: {option} is for a run without")
-        _assign(document, (key,), value, Mark(option))
-    for argument in request.assignments:
-        _assign(document, *parse_assignment(argument))
+    for option, (path, parse) in SETTING_OPTIONS.items():
+        if option in given:
+            mark = Mark(f"{option} {given[option]}")
+            if option == "--pattern" and "tests" in document.data:
+                text = f"says what is sent: {mark} is for a run without"
+                raise document.problem(("tests",), text)
+            _assign(document, path, parse(given[option]), mark)
+    for option, text in request.options:
+        if option == "--set":
+            _assign(document, *parse_assignment(text))
     return document
 
 
