@@ -8,11 +8,13 @@ fair rates. Nothing here uses the formulas of the inference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, permutations, product
 from math import nan
 
+import networkx
 import numpy as np
 
 from switchbench.analysis.location.facts import (
@@ -22,7 +24,6 @@ from switchbench.analysis.location.facts import (
     Observations,
     Paths,
     PhaseFacts,
-    RouteFunction,
     Suspect,
 )
 from switchbench.records.rows import PhaseKey
@@ -31,29 +32,6 @@ LINE = 1e9
 NEEDED = 12.0  # log-likelihood ratio that shows a fault
 MOST_OF_ROW = 4.0  # of it, that one row gives: no single flow shows an element at fault
 LOST = {"loss", "capacity", "size", "dead", "intermittent", "burst"}
-
-
-def table_route(
-    ports: int, src: np.ndarray, dst: np.ndarray, indptr: np.ndarray, members: np.ndarray
-) -> RouteFunction:
-    """Return a route by a table: pair i passes members[indptr[i]:indptr[i + 1]]."""
-    keys = src * ports + dst
-    order = np.argsort(keys)
-    known = keys[order]
-    lengths = np.diff(indptr)
-
-    def route(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        wanted = src * ports + dst
-        if not len(known):
-            return np.zeros(len(wanted) + 1, np.int64), np.zeros(0, np.int64)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        row = order[place]
-        length = np.where(known[place] == wanted, lengths[row], 0)
-        out = np.concatenate([[0], np.cumsum(length)])
-        index = np.repeat(indptr[row] - out[:-1], length) + np.arange(out[-1])
-        return out, members[index]
-
-    return route
 
 
 @dataclass
@@ -67,17 +45,18 @@ class Network:
 
     def paths(self, source: str = "topology file") -> Paths:
         """Return the network as the inference sees it."""
-        pairs = list(self.route)
-        members = [self.route[pair] for pair in pairs]
-        indptr = np.concatenate([[0], np.cumsum([len(x) for x in members])]).astype(np.int64)
-        flat = np.array([x for m in members for x in m], np.int64)
-        src, dst = (np.array([pair[end] for pair in pairs], np.int64) for end in (0, 1))
-        route = table_route(len(self.ports), src, dst, indptr, flat)
+
+        def route(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            ends = zip(src.tolist(), dst.tolist(), strict=True)
+            found = [(i, x) for i, pair in enumerate(ends) for x in self.route.get(pair, [])]
+            pairs, members = np.array(found, np.int64).reshape(-1, 2).T
+            return pairs, members
+
         return Paths(self.elements, self.ports, route, source)
 
 
 def network(
-    modules: Sequence[int], trunks: Iterable[tuple[int, int, int]] = (), cables: bool = False
+    modules: Sequence[int], trunks: Sequence[tuple[int, int, int]] = (), cables: bool = False
 ) -> Network:
     """Return a network of modules in a tree.
 
@@ -108,40 +87,24 @@ def network(
                 way = (f"from {name} to {plug}", f"from {plug} to {name}")
                 add(("up", port), Element(f"{name} - {plug}", "cable", way[0], line_bps=LINE))
                 add(("down", port), Element(f"{name} - {plug}", "cable", way[1], line_bps=LINE))
-    beside: dict[int, list[int]] = {module: [] for module in range(len(modules))}
     trunk_numbers = []
     for one, other, links in trunks:
         name = f"sw{one + 1} - sw{other + 1}"
         for a, b in ((one, other), (other, one)):
-            way = f"from sw{a + 1} to sw{b + 1}"
-            element = Element(name, "trunk", way, "", links * LINE, links)
+            direction = f"from sw{a + 1} to sw{b + 1}"
+            element = Element(name, "trunk", direction, "", links * LINE, links)
             trunk_numbers.append(add(("trunk", a, b), element))
-        beside[one].append(other)
-        beside[other].append(one)
-
-    def between(a: int, b: int, before: int = -1) -> list[int] | None:
-        if a == b:
-            return [a]
-        for step in beside[a]:
-            if step != before and (rest := between(step, b, a)) is not None:
-                return [a, *rest]
-        return None
-
-    ways = {(a, b): between(a, b) for a in set(home) for b in set(home)}
+    tree = networkx.Graph([(one, other) for one, other, _ in trunks])
+    tree.add_nodes_from(home)
+    ways = dict(networkx.all_pairs_shortest_path(tree))
     route = {}
-    for src in range(len(ports)):
-        for dst in range(len(ports)):
-            if src == dst:
-                continue
-            way = ways[home[src], home[dst]] or []
-            path = [number["send", src]]
-            path += [number["up", src]] if cables else []
-            path += [number["in", src], number["module", way[0]]]
-            for a, b in pairwise(way):
-                path += [number["trunk", a, b], number["module", b]]
-            path += [number["out", dst]]
-            path += [number["down", dst]] if cables else []
-            route[src, dst] = [*path, number["receive", dst]]
+    for src, dst in permutations(range(len(ports)), 2):
+        way = ways[home[src]][home[dst]]
+        keys: list[object] = [("send", src), ("up", src), ("in", src), ("module", way[0])]
+        for a, b in pairwise(way):
+            keys += [("trunk", a, b), ("module", b)]
+        keys += [("out", dst), ("down", dst), ("receive", dst)]
+        route[src, dst] = [number[key] for key in keys if key in number]
     return Network(elements, ports, route, trunk_numbers)
 
 
@@ -198,7 +161,7 @@ class Simulator:
     faults: list[Planted]
     noise: Noise = field(default_factory=Noise)
     rows: list[dict[str, float]] = field(default_factory=list)
-    strays: list[tuple[int, int, int, int, float]] = field(default_factory=list)
+    strays: list[tuple[int, int, float]] = field(default_factory=list)  # row, port, frames
     cost: list[list[float]] = field(default_factory=list)  # by row and fault: share that it takes
 
     def link_of(self, pair: tuple[int, int], element: int) -> int:
@@ -230,25 +193,17 @@ class Simulator:
         bits = 8 * (facts.frame_bytes + 20)
         duration = facts.window_s
         sent = np.maximum(1, np.round(phase.rates * duration / bits))
-        many: dict[tuple[int, int], int] = {}
-        for way in hops:
-            for hop in way:
-                many[hop] = many.get(hop, 0) + 1
+        many = Counter(hop for way in hops for hop in way)
 
         def chance(fault: Planted, hop: tuple[int, int], pair: tuple[int, int]) -> float:
             if not self.hits(fault, pair, hop[0]):
                 return 0.0
-            if fault.kind == "loss":
-                return fault.value
-            if fault.kind == "dead":
-                return 1.0
-            if fault.kind == "size":
-                return 1.0 if facts.frame_bytes > fault.value else 0.0
-            if fault.kind == "intermittent":
-                return fault.value if number == fault.phase else 0.0
-            if fault.kind == "burst":
-                return fault.value if facts.bursts or many[hop] > 1 else 0.0
-            return 0.0
+            suffers = {
+                "loss": True, "dead": True, "size": facts.frame_bytes > fault.value,
+                "intermittent": number == fault.phase, "burst": facts.bursts or many[hop] > 1,
+            }  # fmt: skip
+            whole = fault.kind in ("dead", "size")
+            return (1.0 if whole else fault.value) if suffers.get(fault.kind) else 0.0
 
         passes: dict[tuple[int, int], float] = {}
         for _ in range(8):
@@ -265,7 +220,7 @@ class Simulator:
         stalled = rng.integers(len(self.net.ports)) if rng.random() < self.noise.stalls else -1
         for index, (pair, way) in enumerate(zip(phase.pairs, hops, strict=True)):
             left, cost = sent[index], [0.0] * len(self.faults)
-            duplicated = reordered = corrupted = 0
+            odd = dict.fromkeys(("duplication", "reordering", "corruption", "flooding"), 0)
             for hop in way:
                 before = left
                 share = (1 - passes[hop]) * max(0.0, rng.normal(1, self.noise.spread))
@@ -275,9 +230,7 @@ class Simulator:
                     gone = max(0.0, gone - absorbed)
                 left -= gone
                 through = left / max(before, 1)  # what was marked before is lost like the others
-                duplicated, reordered, corrupted = (
-                    round(through * x) for x in (duplicated, reordered, corrupted)
-                )
+                odd = {kind: round(through * count) for kind, count in odd.items()}
                 for which, fault in enumerate(self.faults):
                     if not self.hits(fault, pair, hop[0]):
                         continue
@@ -292,28 +245,26 @@ class Simulator:
                         here = rng.binomial(int(left), min(1.0, p * wide))
                         cost[which] += here / sent[index]
                         left -= here
-                    some = 0
-                    if fault.kind in ("duplication", "reordering", "corruption", "flooding"):
-                        some = int(rng.binomial(int(left), fault.value))
-                        cost[which] += some / sent[index]
-                    duplicated += some * (fault.kind == "duplication")
-                    reordered += some * (fault.kind == "reordering")
-                    corrupted += some * (fault.kind == "corruption")
-                    if fault.kind == "corruption":
-                        left -= some
+                    if fault.kind not in odd:
+                        continue
+                    some = int(rng.binomial(int(left), fault.value))
+                    cost[which] += some / sent[index]
+                    odd[fault.kind] += some
+                    left -= some * (fault.kind == "corruption")
                     if fault.kind == "flooding" and some:
                         others = [p for p in range(len(self.net.ports)) if p not in pair]
                         for port in rng.choice(others, max(1, len(others) // 2), replace=False):
                             seen = float(rng.binomial(some, 0.9))
-                            self.strays.append((number, *pair, int(port), seen))
+                            self.strays.append((len(self.rows), int(port), seen))
             if rng.random() < self.noise.rows:
                 left -= min(left, float(rng.geometric(1 / self.noise.frames)))
             if pair[1] == stalled:
                 left -= rng.binomial(int(left), 2e-4 * rng.random())
             self.row(
                 number, pair, phase, index, sent=sent[index], delivered=left,
-                lost=sent[index] - left - corrupted, duplicated=duplicated, reordered=reordered,
-                corrupted=corrupted, delivered_bps=left * bits / duration,
+                lost=sent[index] - left - odd["corruption"], duplicated=odd["duplication"],
+                reordered=odd["reordering"], corrupted=odd["corruption"],
+                delivered_bps=left * bits / duration,
             )  # fmt: skip
             self.cost.append(cost)
 
@@ -325,13 +276,9 @@ class Simulator:
         risk = np.zeros((len(hops), len(self.faults)))
         for index, (pair, way) in enumerate(zip(phase.pairs, hops, strict=True)):
             for which, fault in enumerate(self.faults):
-                for hop in way:
-                    if not self.hits(fault, pair, hop[0]):
-                        continue
-                    if fault.kind == "loss":
-                        risk[index, which] = fault.value
-                    if fault.kind == "dead" or (fault.kind == "size" and fault.value < 1514):
-                        risk[index, which] = 1.0
+                if any(self.hits(fault, pair, hop[0]) for hop in way):
+                    whole = fault.kind == "dead" or (fault.kind == "size" and fault.value < 1514)
+                    risk[index, which] = fault.value if fault.kind == "loss" else whole
             lost = 1 - np.prod(1 - risk[index])
             if lost > 0:
                 limit[index] = min(limit[index], LINE * 0.02 / np.sqrt(lost))
@@ -383,10 +330,8 @@ class Simulator:
             name: np.array([row[name] for row in self.rows], whole.get(name, np.float64))
             for name in self.rows[0]
         }
-        strays = Misdelivered()
-        if self.strays:
-            at = [np.array([s[i] for s in self.strays], np.int64) for i in range(4)]
-            strays = Misdelivered(*at, np.array([s[4] for s in self.strays]))
+        row, at_port, frames = np.array(self.strays).reshape(-1, 3).T
+        strays = Misdelivered(row.astype(np.int64), at_port.astype(np.int64), frames)
         return Observations([p.facts for p in phases], misdelivered=strays, **columns)  # type: ignore[arg-type]
 
 
@@ -443,31 +388,25 @@ def matrix(name: str, ports: int, rng: np.random.Generator) -> list[list[tuple[i
 def make_phases(
     patterns: Sequence[str], loads: Sequence[float], transports: Sequence[str],
     sizes: Sequence[int], ports: int, rng: np.random.Generator, limited: float = 0.0,
-    window_s: float = 1.0, bursts: bool = False,
+    window_s: float = 1.0,
 ) -> list[Phase]:  # fmt: skip
     """Return the phases of a run: each pattern at each load, size and transport."""
     made: list[Phase] = []
-    trial = 0
-    for transport in transports:
-        for size in sizes if transport == "dpdk" else sizes[-1:]:
-            for load in loads:
-                for pattern in patterns:
-                    for index, pairs in enumerate(matrix(pattern, ports, rng)):
-                        key = PhaseKey(trial, 0, "net", index)
-                        label = f"{pattern} phase {index + 1} at {100 * load:.0f} %"
-                        is_open = transport == "dpdk"
-                        facts = PhaseFacts(
-                            key, label, transport, is_open, float(size), window_s, load, bursts
-                        )
-                        out = np.bincount([a for a, _ in pairs], minlength=ports)
-                        rates = np.array([load * LINE / out[a] for a, _ in pairs])
-                        slow = np.zeros(len(pairs), np.bool_)
-                        if rng.random() < limited:
-                            host = int(rng.integers(ports))
-                            slow = np.array([a == host for a, _ in pairs])
-                            facts = replace(facts, tester_limited=frozenset({f"node{host + 1}"}))
-                        made.append(Phase(facts, pairs, np.where(slow, 0.7 * rates, rates), slow))
-                    trial += 1
+    kinds = [(one, size) for one in transports for size in (sizes if one == "dpdk" else sizes[-1:])]
+    runs = enumerate(product(kinds, loads, patterns))
+    for trial, ((transport, size), load, pattern) in runs:
+        for index, pairs in enumerate(matrix(pattern, ports, rng)):
+            key, is_open = PhaseKey(trial, 0, "net", index), transport == "dpdk"
+            label = f"{pattern} phase {index + 1} at {100 * load:.0f} %"
+            facts = PhaseFacts(key, label, transport, is_open, float(size), window_s, load)
+            out = np.bincount([a for a, _ in pairs], minlength=ports)
+            rates = np.array([load * LINE / out[a] for a, _ in pairs])
+            slow = np.zeros(len(pairs), np.bool_)
+            if rng.random() < limited:
+                host = int(rng.integers(ports))
+                slow = np.array([a == host for a, _ in pairs])
+                facts = replace(facts, tester_limited=frozenset({f"node{host + 1}"}))
+            made.append(Phase(facts, pairs, np.where(slow, 0.7 * rates, rates), slow))
     return made
 
 
@@ -480,21 +419,19 @@ def random_network(rng: np.random.Generator) -> Network:
     cables = bool(rng.random() < 0.3)
     links = int(rng.choice([1, 2, 4]))
     if shape == "switch":
-        made = network([int(rng.integers(8, 33))], cables=cables)
-    elif shape == "line":
+        return network([int(rng.integers(8, 33))], cables=cables)
+    if shape == "line":
         count = int(rng.integers(2, 5))
         hosts = [int(rng.integers(3, 9)) for _ in range(count)]
         hosts[0] = max(hosts[0], 8 - sum(hosts[1:]))
-        made = network(hosts, [(i, i + 1, links) for i in range(count - 1)], cables)
-    elif shape == "tree":
+        return network(hosts, [(i, i + 1, links) for i in range(count - 1)], cables)
+    if shape == "tree":
         hosts = [0, 0, 0] + [int(rng.integers(2, 9)) for _ in range(4)]
         upper = [(0, 1, 2 * links), (0, 2, 2 * links)]
-        made = network(hosts, [*upper, *((1 + i // 2, 3 + i, links) for i in range(4))], cables)
-    else:
-        leaves, hosts = int(rng.integers(2, 9)), int(rng.choice([4, 8]))
-        width = max(1, hosts // int(rng.choice([1, 2, 4])))
-        made = network([0] + [hosts] * leaves, [(0, i + 1, width) for i in range(leaves)], cables)
-    return made
+        return network(hosts, [*upper, *((1 + i // 2, 3 + i, links) for i in range(4))], cables)
+    leaves, each = int(rng.integers(2, 9)), int(rng.choice([4, 8]))
+    width = max(1, each // int(rng.choice([1, 2, 4])))
+    return network([0] + [each] * leaves, [(0, i + 1, width) for i in range(leaves)], cables)
 
 
 def random_faults(rng: np.random.Generator, net: Network, count: int, phases: int) -> list[Planted]:
@@ -518,15 +455,10 @@ def random_faults(rng: np.random.Generator, net: Network, count: int, phases: in
         if kind == "flooding" and not (one.kind == "port" and one.direction == "out"):
             continue
         value = float(10 ** rng.uniform(-3, np.log10(0.05)))
-        if kind == "capacity":
-            value = float(rng.uniform(0.3, 0.9)) * (1 if link is not None else one.links)
-            value = value / one.links if one.links > 1 and link is None else value
-        elif kind == "size":
-            value = 1000.0
-        elif kind == "intermittent":
-            value = float(rng.uniform(0.02, 0.5))
-        elif kind == "flooding":
-            value = float(rng.uniform(0.2, 1.0))
+        limits = {"capacity": (0.3, 0.9), "intermittent": (0.02, 0.5), "flooding": (0.2, 1.0)}
+        if kind in limits:
+            value = float(rng.uniform(*limits[kind]))
+        value = 1000.0 if kind == "size" else value
         phase = int(rng.integers(phases)) if kind == "intermittent" else None
         made.append(Planted(element, kind, value, link, phase))
     return made

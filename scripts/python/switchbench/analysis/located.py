@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from math import nan
@@ -96,11 +96,14 @@ class _Odd:
 KEPT_CLEAN = 8  # phases without loss that are kept during a run
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
+_COUNTS = ("sent", "delivered", "lost")
 _JUDGED = ("duplicated", "reordered", "corrupted")
-_SPARSE = (*_JUDGED, "retransmitted")
-Columns = dict[str, NDArray[Any]]  # columns in which some flow has a value
-_DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
-_KINDS = {"src": np.int64, "dst": np.int64, "limited": np.bool_}  # of columns that are no floats
+# Columns of Observations, and what a value is that no flow of a phase has.
+_NONE: Mapping[str, float] = {
+    **dict.fromkeys((*_COUNTS, *_RATES, "retransmitted"), nan), **dict.fromkeys(_JUDGED, 0.0),
+}  # fmt: skip
+_KINDS = dict.fromkeys(_NONE, float) | {"src": int, "dst": int, "limited": bool}
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass
@@ -109,15 +112,21 @@ class _ObservedPhase:
 
     facts: PhaseFacts
     columns: Columns
-    misdelivered: list[tuple[int, int, int, int]] = field(default_factory=list)
+    # row, port and frames
+    misdelivered: list[tuple[int, int, int]] = field(default_factory=list)
     # values of IntervalRows for these rows
     spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))
 
     @property
     def is_bad(self) -> bool:
         """Return whether the counts of the phase show a fault."""
-        wrong = self.columns.keys() & {"duplicated", "corrupted"}
-        return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or wrong)
+        odd = any(self.columns[name].any() for name in ("duplicated", "corrupted"))
+        return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or odd)
+
+
+def _columns(flows: int, **known: NDArray[Any]) -> Columns:
+    """Return the columns of a phase; those that no flow has a value of take no room."""
+    return {name: np.broadcast_to(none, flows) for name, none in _NONE.items()} | known
 
 
 class Locator:
@@ -132,8 +141,8 @@ class Locator:
         self._odd: list[_Odd] = []
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
         self._phases: list[_ObservedPhase] = []
-        self._unreachable: defaultdict[tuple[int, int], list[Record]] = defaultdict(list)
-        self._trials: dict[tuple[int, int], Trial] = {}
+        # Records of pairs that a connectivity check did not reach, by trial and repeat.
+        self._unreachable: dict[tuple[int, int], tuple[Trial, list[Record]]] = {}
         # Numbered pairs, by pattern and parts, then by network and phase.
         self._pairs: defaultdict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
         self.lines: dict[str, int] = {}  # layer-1 rates of ports, as nodes reported them
@@ -160,8 +169,7 @@ class Locator:
     def unreachable(self, record: Record, trial: Trial) -> None:
         """Record a pair whose probes in a connectivity check did not all arrive."""
         self._made = None
-        self._trials[trial.id, trial.repeat] = trial
-        self._unreachable[trial.id, trial.repeat].append(record)
+        self._unreachable.setdefault((trial.id, trial.repeat), (trial, []))[1].append(record)
 
     def forget_clean(self) -> None:
         """Drop all but the last few phases without loss, to bound the memory of a long run."""
@@ -230,7 +238,7 @@ class Locator:
                  "phases": self.host_phases[port, cause]}
                 for (port, cause), count in self.host_frames.most_common()
             ],
-            "expected": list(_expected(found.expected, self._site)),
+            "expected": [_expected(one, self._site) for one in found.expected],
             "unexplained_frames": round(max(left, 0.0)),
             "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": test and filled(
@@ -260,8 +268,7 @@ class Locator:
         if trial.again is None:
             place = result.key.network, result.key.phase
             self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
-        columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
-        columns |= dict.fromkeys(("sent", "delivered", "lost"), np.full(len(flows), nan))
+        columns = _columns(len(flows), src=src.astype(np.int32), dst=dst.astype(np.int32))
         if frames:  # NaN where the two ends of a flow contradict each other
             lost, explained = without_hosts(result)
             self.host_frames.update(explained)
@@ -291,17 +298,19 @@ class Locator:
             trial.traffic == "burst",
             frozenset(limited),
         )
-        phase = _ObservedPhase(facts, columns, spans=self._spans(result, columns))
+        wanted = result.misdelivered or result.intervals is not None
+        row_of = {pair: row for row, pair in enumerate(flows.pairs)} if wanted else {}
+        phase = _ObservedPhase(facts, columns, spans=_spans(result, columns, row_of))
         self._phases.append(phase)
         if not frames:
             return {}
         came = zip(result.ports.texts("port"), result.ports.floats("misdelivered"), strict=True)
         left = {port: int(count) for port, count in came if count > 0}
-        for pair, count in result.misdelivered.items():
-            if all(end in self._number for end in pair):
-                source, destination, at = (self._number[end or ""] for end in pair)
-                phase.misdelivered.append((source, destination, at, count))
-                left[pair[2]] = left.get(pair[2], 0) - count
+        for (source, destination, at), count in result.misdelivered.items():
+            row = row_of.get((source or "", destination or ""))
+            if row is not None and at in self._number:
+                phase.misdelivered.append((row, self._number[at], count))
+                left[at] = left.get(at, 0) - count
         return {port: count for port, count in left.items() if count > 0}
 
     def observations(self) -> Observations:
@@ -309,58 +318,30 @@ class Locator:
         phases = [*self._phases, *self._checks()]
         sizes = [len(phase.columns["src"]) for phase in phases]
         begins = np.cumsum([0, *sizes]).tolist()
-        columns: dict[str, Any] = {}
-        for name in (*_DENSE, *_SPARSE):  # a phase without a sparse column has nothing of its kind
-            none = nan if name == "retransmitted" else 0.0
-            parts = [
-                phase.columns.get(name, np.full(size, none))
-                for phase, size in zip(phases, sizes, strict=True)
-            ]
-            kind = _KINDS.get(name, np.float64)
-            columns[name] = np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
-        for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
-            # Columns are kept once: a run has millions of rows.
-            phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
-        strays = [(number, *row) for number, one in enumerate(phases) for row in one.misdelivered]
-        number, src, dst, at_port, frames = np.array(strays, np.int64).reshape(-1, 5).T
+        columns = {
+            name: np.concatenate([np.zeros(0, kind), *(one.columns[name] for one in phases)])
+            for name, kind in _KINDS.items()
+        }
+        strays = []
         spans = [np.zeros((4, 0))]
-        spans += [
-            phase.spans + np.array([[begin], [0], [0], [0]])
-            for phase, begin in zip(phases, begins, strict=False)
-        ]
-        row, *times = np.concatenate(spans, axis=1)
+        for phase, begin, size in zip(phases, begins, sizes, strict=False):
+            # Columns are kept once: a run has millions of rows.
+            phase.columns = {name: column[begin : begin + size] for name, column in columns.items()}
+            strays += [(begin + row, at, frames) for row, at, frames in phase.misdelivered]
+            spans.append(phase.spans + np.array([[begin], [0], [0], [0]]))
+        row, at_port, frames = np.array(strays, np.int64).reshape(-1, 3).T
+        flow, *times = np.concatenate(spans, axis=1)
         return Observations(
             phases=[phase.facts for phase in phases],
             phase=np.repeat(np.arange(len(phases)), sizes),
             **columns,
-            misdelivered=Misdelivered(number, src, dst, at_port, frames.astype(float)),
-            intervals=IntervalRows(row.astype(np.int64), *times),
+            misdelivered=Misdelivered(row, at_port, frames.astype(float)),
+            intervals=IntervalRows(flow.astype(np.int64), *times),
         )
-
-    def _spans(self, result: m.PhaseResult, columns: Columns) -> Floats:
-        """Return the intervals of flows that lost frames or fell far below their mean."""
-        spans = result.intervals
-        if spans is None or not len(spans.flow):
-            return np.zeros((4, 0))
-        row_of = {pair: row for row, pair in enumerate(result.flows.pairs)}
-        rows = np.array([row_of.get(pair, -1) for pair in spans.pairs], np.int64)
-        count = np.maximum(np.bincount(spans.flow, minlength=len(rows)), 1)
-        mean = np.bincount(spans.flow, spans.mbps, len(rows)) / count
-        low = np.full(len(rows), np.inf)
-        np.minimum.at(low, spans.flow, spans.mbps)
-        kept = (rows >= 0) & ((columns["lost"][rows] > 0) | (low < FALLS * mean))
-        which = np.flatnonzero(kept[spans.flow])
-        flow = spans.flow[which]
-        with np.errstate(all="ignore"):
-            share = columns["delivered_bps"] / columns["intended_bps"]
-            each = spans.mbps[which] / mean[flow] * share[rows[flow]]
-        from_s, to_s = (spans.spans.floats(name)[which] / 1e3 for name in ("from_ms", "to_ms"))
-        return np.array([rows[flow], from_s, to_s, each])
 
     def _checks(self) -> Iterator[_ObservedPhase]:
         """Yield the connectivity checks with lost probes, as rows of all pairs of the trial."""
-        for key, records in self._unreachable.items():
-            trial = self._trials[key]
+        for key, (trial, records) in self._unreachable.items():
             counts = {
                 (r["src"], r["dst"]): (r.get("sent") or 0, r.get("received") or 0) for r in records
             }
@@ -374,18 +355,15 @@ class Locator:
                 pairs = sorted(lost.keys() | self._pairs_of(trial, names))
                 sent, came = np.array([lost.get(pair, (probes, probes)) for pair in pairs], float).T
                 src, dst = np.array([[self._number[end] for end in pair] for pair in pairs]).T
-                columns = {"src": src, "dst": dst, "sent": sent, "delivered": came}
-                columns |= {"lost": np.maximum(sent - came, 0.0), "limited": sent < 0}
-                facts = PhaseFacts(
-                    PhaseKey(*key, part.network, PROBE),
-                    f"trial {trial.id}'s connectivity check",
-                    trial.transport,
-                    True,
-                    fmean(trial.sizes) if framed and trial.sizes else nan,
-                )
-                yield _ObservedPhase(
-                    facts, columns | dict.fromkeys(_RATES, np.full(len(pairs), nan))
-                )
+                lost_frames, limited = np.maximum(sent - came, 0.0), np.zeros(len(pairs), bool)
+                mean_bytes = fmean(trial.sizes) if framed and trial.sizes else nan
+                place, label = (*key, part.network, PROBE), f"trial {trial.id}'s connectivity check"
+                facts = PhaseFacts(PhaseKey(*place), label, trial.transport, True, mean_bytes)
+                columns = _columns(
+                    len(pairs), src=src, dst=dst, sent=sent, delivered=came, lost=lost_frames,
+                    limited=limited,
+                )  # fmt: skip
+                yield _ObservedPhase(facts, columns)
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
         """Return the pairs of a trial, as known from other trials of its pattern.
@@ -395,17 +373,34 @@ class Locator:
         known = self._pairs.get(_flows_key(trial), {})
         if not known and trial.flows == len(names) * (len(names) - 1):
             return set(permutations(names, 2))
-        every = np.concatenate([*known.values(), np.zeros(0, np.int64)])
-        ends = zip(
-            *(end.tolist() for end in np.divmod(np.unique(every), len(self._names))), strict=True
-        )
-        pairs = ((self._names[src], self._names[dst]) for src, dst in ends)
-        return {pair for pair in pairs if set(pair) <= set(names)}
+        every = np.unique(np.concatenate([*known.values(), np.zeros(0, np.int64)]))
+        ends = np.array(self._names)[np.stack(np.divmod(every, len(self._names)), axis=1)]
+        return {(src, dst) for src, dst in ends.tolist() if {src, dst} <= set(names)}
 
 
 def _flows_key(trial: Trial) -> str:
     """Return a key that is equal for trials with the same flows."""
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
+
+
+def _spans(result: m.PhaseResult, columns: Columns, row_of: Mapping[Pair, int]) -> Floats:
+    """Return the intervals of flows that lost frames or fell far below their mean."""
+    spans = result.intervals
+    if spans is None or not len(spans.flow):
+        return np.zeros((4, 0))
+    rows = np.array([row_of.get(pair, -1) for pair in spans.pairs], np.int64)
+    count = np.maximum(np.bincount(spans.flow, minlength=len(rows)), 1)
+    mean = np.bincount(spans.flow, spans.mbps, len(rows)) / count
+    low = np.full(len(rows), np.inf)
+    np.minimum.at(low, spans.flow, spans.mbps)
+    kept = (rows >= 0) & ((columns["lost"][rows] > 0) | (low < FALLS * mean))
+    which = np.flatnonzero(kept[spans.flow])
+    flow = spans.flow[which]
+    with np.errstate(all="ignore"):
+        share = columns["delivered_bps"] / columns["intended_bps"]
+        each = spans.mbps[which] / mean[flow] * share[rows[flow]]
+    from_s, to_s = (spans.spans.floats(name)[which] / 1e3 for name in ("from_ms", "to_ms"))
+    return np.array([rows[flow], from_s, to_s, each])
 
 
 def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
@@ -420,14 +415,9 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
         ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
         percent, bps = trial.load.percent, trial.load.bps
         lines = m.lines_of(ports, result.lines)
-        asked = (
-            np.full(len(lines), nan if bps is None else bps)
-            if percent is None
-            else lines * percent / 100
-        )
-        intended = (asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1))[
-            ports.place
-        ]
+        asked = np.full(len(lines), bps or nan) if percent is None else lines * percent / 100
+        share = asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1)
+        intended = share[ports.place]
     if result.burst_bps is not None:  # rate during a burst
         intended = offered = result.burst_bps
     off = flows.window_off | flows.has_role("copy")
@@ -483,22 +473,16 @@ def _suspect(one: Suspect, site: Site) -> Entry:
     )
 
 
-def _expected(found: Sequence[Oversubscription], site: Site) -> Iterator[Entry]:
-    """Yield an entry for each oversubscribed element, over all phases."""
-    together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
-    for one in found:
-        if one.frames:
-            together[one.element, one.transport].append(one)
-    for (element, transport), some in together.items():
-        yield {
-            "element": filled("ElementEntry", element),
-            "ports": _ports_at(element, site),
-            "transport": transport,
-            "offered_mbps": max(one.offered_bps for one in some) / m.MEGA,
-            "line_mbps": element.line_bps / m.MEGA,
-            "frames": sum(one.frames for one in some),
-            "phases": len(some),
-        }
+def _expected(one: Oversubscription, site: Site) -> Entry:
+    return {
+        "element": filled("ElementEntry", one.element),
+        "ports": _ports_at(one.element, site),
+        "transport": one.transport,
+        "offered_mbps": one.offered_bps / m.MEGA,
+        "line_mbps": one.element.line_bps / m.MEGA,
+        "frames": one.frames,
+        "phases": one.phases,
+    }
 
 
 # --- the summary's `findings` --------------------------------------------------------------------

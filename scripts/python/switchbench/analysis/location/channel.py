@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -96,40 +96,28 @@ class Channel:
     outlier: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute the values that do not depend on a model."""
+        """Compute what no model changes; the noise is that of most rows, which are healthy."""
         self.outlier = np.full(len(self.k), OUTLIER)
         if self.measure == "rate":
-            self.constant = self.tail = np.zeros(len(self.k))
-            self.estimate_noise(np.ones(len(self.k), np.bool_))
-            return
-        some = self.k > 0  # other rows have the constant 0
-        n, k = self.n[some], self.k[some]
-        self.constant = np.zeros(len(some))
-        self.constant[some] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-        self.estimate_noise(np.ones(len(some), np.bool_))
-
-    def estimate_noise(self, free: Bools) -> None:
-        """Estimate background and noise from the rows that no suspect explains."""
-        if self.measure == "rate":
-            small = self.k[free & (self.k < 0.25)]
+            small = self.k[self.k < 0.25]
             if len(small) >= 4:
                 spread = 1.4826 * float(np.median(np.abs(small)))
                 self.sigma = float(np.clip(spread, 0.03, 0.1))
             return
-        n, k = self.n, self.k
-        share = k / n
-        some = free & (share < 0.01) if free.any() else share < 0.01
+        n, k, share = self.n, self.k, self.share()
+        hit = k > 0  # other rows have the constant 0
+        self.constant = np.zeros(len(k))
+        self.constant[hit] = gammaln(n[hit] + 1) - gammaln(k[hit] + 1) - gammaln((n - k)[hit] + 1)
+        some = share < 0.01
         usual = float(np.median(share[some])) if some.sum() >= 8 else 0.0
         self.background = max(1e-7, usual)
         kept = np.maximum(3.0, (3e-4 + 3 * self.background) * n)
-        noisy = some & (k > 2 * self.background * n) & (k > 0) & (k <= 4 * kept)
-        self.noisy = float(np.clip((noisy.sum() + 0.5) / (some.sum() + 1), 0.004, 0.2))
-        if self.measure == "retransmission":
-            self.noisy = max(self.noisy, 0.1)
+        noisy = some & (k > 2 * self.background * n) & hit & (k <= 4 * kept)
+        least = 0.1 if self.measure == "retransmission" else 0.004
+        self.noisy = float(np.clip((noisy.sum() + 0.5) / (some.sum() + 1), least, 0.2))
         extra = np.maximum(k, 1.0)
-        tail = -np.log(ZETA) - 1.5 * np.log(extra)
-        tail -= np.where(extra > kept, 2.0 * np.log(np.maximum(extra / kept, 1.0)), 0.0)
-        self.tail = np.where(k > 0, np.exp(tail), 0.0)
+        tail = -np.log(ZETA) - 1.5 * np.log(extra) - 2.0 * np.log(np.maximum(extra / kept, 1.0))
+        self.tail = np.where(hit, np.exp(tail), 0.0)
 
     def share(self) -> Floats:
         """Return the suffering share of each row."""
@@ -176,23 +164,26 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
     """Set the channel's classes, from path elements, networks and suffering pairs."""
-    elements = list(paths.elements)
-    count, pairs = len(elements), len(channel.src)
-    names = list(paths.networks) or [""] * len(paths.ports)
-    distinct = sorted(set(names))
-    network_of = np.array([distinct.index(name) for name in names], np.int64)
+    count, pairs = len(paths.elements), len(channel.src)
+    names = paths.networks or [""] * len(paths.ports)
+    distinct, network_of = np.unique(np.array(names), return_inverse=True)
+    elements = [*paths.elements]
     elements += [
         Element(f"network {name}" if name and len(distinct) > 1 else "network", "network")
-        for name in distinct
+        for name in distinct.tolist()
     ]
-    networks = count + network_of[channel.src]
     chosen = np.unique(channel.pair[suffering])
     own = len(elements) + np.arange(len(chosen))
     elements += [
         Element(f"{paths.ports[s]} -> {paths.ports[d]}", "pair")
         for s, d in zip(channel.src[chosen].tolist(), channel.dst[chosen].tolist(), strict=True)
     ]
-    pair, of = _incidences(paths, channel, networks, chosen, own)
+    # Each pair passes the elements of its path, its network and, if chosen, itself.
+    pair, of = paths.of_pairs(channel.src, channel.dst)
+    pair = np.concatenate([pair, np.arange(pairs), chosen]).astype(np.int32)
+    of = np.concatenate([of, count + network_of[channel.src], own]).astype(np.int32)
+    order = np.argsort(pair, kind="stable")
+    pair, of = pair[order], of[order]
     code = np.random.default_rng(1).integers(1, 2**62, pairs, np.int64)
     hashes = np.zeros(len(elements), np.int64)
     np.add.at(hashes, of, code[pair])
@@ -225,25 +216,6 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
     channel.classes = ElementClasses(
         members, elements, row, of, order, start, pairs_through, by_row
     )
-
-
-def _incidences(
-    paths: Paths, channel: Channel, networks: Ints, chosen: Ints, own: Ints
-) -> tuple[Ints, Ints]:
-    """Return pairs with the elements that each passes: path, network, itself if chosen."""
-    indptr, members = paths.of_pairs(channel.src, channel.dst)
-    length = np.diff(indptr) + 1
-    length[chosen] += 1
-    end = np.cumsum(length)
-    of = np.empty(int(end[-1]) if len(end) else 0, np.int32)
-    on_path = np.ones(len(of), np.bool_)
-    on_path[end[chosen] - 1] = False
-    of[end[chosen] - 1] = own
-    end[chosen] -= 1
-    on_path[end - 1] = False
-    of[end - 1] = networks
-    of[on_path] = members
-    return np.repeat(np.arange(len(length), dtype=np.int32), length), of
 
 
 def channel_of(
@@ -300,77 +272,106 @@ class Alternatives:
         return found
 
 
+@dataclass
+class Trunk:
+    """Parallel links of one class of elements, and the rows that pass them.
+
+    line_bps: capacity of all links together; infinite where sharing a link has no effect.
+    separate: the links are lines of their own instead of one shaper.
+    phase, pair: of each row.
+    others, load: number of other flows in each row's phase, and their mean load.
+    """
+
+    links: int
+    line_bps: float
+    separate: bool
+    row: Ints
+    phase: Ints
+    pair: Ints
+    others: Floats
+    load: Floats
+
+    @cached_property
+    def flows(self) -> tuple[Ints, Ints, Ints]:
+        """Return the flow of each row: number of its group, number in it, size of each group.
+
+        A group is a set of pairs that use the trunk at once, in one phase or in several.
+        """
+        pairs = int(self.pair.max()) + 1
+        code = np.random.default_rng(2).integers(1, 2**62, pairs, np.int64)
+        key = np.zeros(int(self.phase.max()) + 1, np.int64)
+        np.add.at(key, self.phase, code[self.pair])
+        group = np.unique(key[self.phase], return_inverse=True)[1].astype(np.int64)
+        both, flow = np.unique(group * pairs + self.pair, return_inverse=True)
+        first = np.searchsorted(both // pairs, np.arange(int(group.max()) + 1))
+        return group, flow - first[group], np.diff(np.append(first, len(both)))
+
+
 class Hashing:
-    """Trunks of several links in a channel, and the losses that hashing may cause in each."""
+    """Trunks of several links in a channel, by class, and the losses that hashing may cause."""
 
     def __init__(self, channel: Channel, phases: int) -> None:
         """Find the trunks, and the load of their flows in each phase."""
-        self._rows = len(channel.pair)
-        self.links: dict[int, int] = {}
-        self.lines: dict[int, float] = {}
-        # trunks whose links are separate lines instead of one shaper
-        self.separate: set[int] = set()
-        self._parts: dict[int, tuple[Ints, Floats, Floats]] = {}
+        self._channel = channel
+        self.trunks: dict[int, Trunk] = {}
         classes = channel.classes
         for place, members in enumerate(classes.members):
-            every = [classes.elements[m] for m in members]
-            trunks = [x for x in every if x.links > 1]
-            if not trunks:
+            some = [classes.elements[m] for m in members if classes.elements[m].links > 1]
+            if not some:
                 continue
-            if separate := [x for x in trunks if not x.pooled]:
-                self.separate.add(place)
-                trunks = separate
-            one = min(trunks, key=lambda x: x.line_bps / x.links if x.line_bps > 0 else np.inf)
+            separate = [x for x in some if not x.pooled]
+            lines = [(x.line_bps / x.links, x) for x in separate or some]
+            one = min(lines, key=lambda x: x[0] if x[0] > 0 else np.inf)[1]
             row = classes.row[classes.incidences(place)]
             phase, load = channel.phase[row], channel.load_bps[row]
-            flows = np.bincount(phase, minlength=phases)[phase]
-            total = np.bincount(phase, load, phases)[phase]
-            others = (total - load) / np.maximum(flows - 1, 1)
-            # Sharing a link has no other effect.
-            shared = channel.measure in ("loss", "rate") and place in self.separate
-            self.links[place], self.lines[place] = one.links, one.line_bps if shared else np.inf
-            self._parts[place] = (row, (flows - 1).astype(np.float64), others)
-        self._load = channel.load_bps
-        self._channel = channel
-        self._flows: dict[int, tuple[Ints, Ints, Ints]] = {}
+            others = (np.bincount(phase, minlength=phases)[phase] - 1).astype(np.float64)
+            mean = (np.bincount(phase, load, phases)[phase] - load) / np.maximum(others, 1)
+            shared = channel.measure in ("loss", "rate") and bool(separate)
+            self.trunks[place] = Trunk(
+                one.links, one.line_bps if shared else np.inf, bool(separate), row, phase,
+                channel.pair[row], others, mean,
+            )  # fmt: skip
         self._known: dict[object, Floats] = {}
         self._beside: dict[object, tuple[Alternatives, Floats]] = {}
         self.healthy = self.alternatives({})
+
+    def is_separate(self, place: int) -> bool:
+        """Return whether a class is a trunk whose links are lines of their own."""
+        return place in self.trunks and self.trunks[place].separate
 
     def alternatives(
         self, lines: Mapping[int, float], only: Bools | None = None, beside: int = -1
     ) -> Alternatives:
         """Return the shares that rows may lose.
 
-        `lines` replaces the total capacity of trunks by class.
-
+        lines: total capacities of trunks by class, in place of their own.
         only: rows to compute.
         beside: trunk to leave out.
         """
-        touched = np.zeros(self._rows, np.bool_)
+        rows, channel_load = len(self._channel.pair), self._channel.load_bps
+        touched = np.zeros(rows, np.bool_)
         shares: list[tuple[Ints, Floats, Floats]] = []
-        for place, (row, others, load) in self._parts.items():
+        for place, trunk in self.trunks.items():
             if place == beside:
                 continue
-            line = lines.get(place, self.lines[place]) / self.links[place]
+            line = lines.get(place, trunk.line_bps) / trunk.links
             with np.errstate(invalid="ignore"):
-                risk = self._load[row] + others * load > 1.003 * line
+                risk = channel_load[trunk.row] + trunk.others * trunk.load > 1.003 * line
             if only is not None:
-                risk &= only[row]
+                risk &= only[trunk.row]
             if not risk.any():
                 continue
-            row, others, load = row[risk], others[risk], load[risk]
+            row, others, load = trunk.row[risk], trunk.others[risk], trunk.load[risk]
             number = np.arange(int(min(others.max(), MOST_OTHERS)) + 1)
             distinct, which = np.unique(others, return_inverse=True)
-            weight = _binomial(number, distinct, 1 / self.links[place])[which]
-            offered = self._load[row][:, None] + number * load[:, None]
+            weight = _binomial(number, distinct, 1 / trunk.links)[which]
+            offered = channel_load[row][:, None] + number * load[:, None]
             share = np.maximum(0.0, 1 - line / np.maximum(offered, 1.0))
             weight /= weight.sum(axis=1, keepdims=True)
             touched[row] = True
             shares.append((row, weight, share))
-        of = np.full(self._rows, -1, np.int64)
         count = int(touched.sum())
-        of[touched] = np.arange(count)
+        of = np.where(touched, np.cumsum(touched) - 1, -1)
         weights, means = np.zeros((count, BINS)), np.zeros((count, BINS))
         weights[:, 0] = 1.0
         for row, weight, share in shares:
@@ -387,42 +388,27 @@ class Hashing:
         with np.errstate(divide="ignore"):
             return Alternatives(of, means, np.log(weights))
 
-    def flows(self, place: int) -> tuple[Ints, Ints, Ints]:
-        """Return the flows of a trunk by row: number of its group, number in it, size of the group.
-
-        A group is a set of pairs that use the trunk at once, in one phase or in several.
-        """
-        if place not in self._flows:
-            row, channel = self._parts[place][0], self._channel
-            code = np.random.default_rng(2).integers(1, 2**62, len(channel.src), np.int64)
-            phase = channel.phase[row]
-            key = np.zeros(int(phase.max()) + 1, np.int64)
-            np.add.at(key, phase, code[channel.pair[row]])
-            group = np.unique(key[phase], return_inverse=True)[1].astype(np.int64)
-            both, flow = np.unique(group * len(code) + channel.pair[row], return_inverse=True)
-            first = np.searchsorted(both // len(code), np.arange(int(group.max()) + 1))
-            size = np.diff(np.append(first, len(both)))
-            self._flows[place] = group, flow - first[group], size
-        return self._flows[place]
-
-    def beside(self, place: int, lines: Mapping[int, float]) -> tuple[Alternatives, Floats]:
+    def beside(
+        self, place: int, lines: Mapping[int, float], several: float
+    ) -> tuple[Alternatives, Floats]:
         """Return the losses by other trunks in the rows of a trunk, and the weights of its rows.
 
-        Rows of one flow share the same unknown errors, so they count once. Rows that may share
-        links of other trunks have weights below 0.
+        Rows of one flow share the same unknown errors, so they count once. several: weight of rows
+        that may share links of other trunks, too: a collision there reduces the load, so that other
+        flows lose as if a link were slow.
         """
-        state = (place, tuple(sorted(x for x in lines.items() if x[0] != place)))
+        state = (place, several, *sorted(x for x in lines.items() if x[0] != place))
         if state not in self._beside:
-            row = self._parts[place][0]
-            group, flow, size = self.flows(place)
-            only = np.zeros(self._rows, np.bool_)
+            row = self.trunks[place].row
+            group, flow, size = self.trunks[place].flows
+            only = np.zeros(len(self._channel.pair), np.bool_)
             only[row] = True
             others = self.alternatives(lines, only, place)
             risky = self.healthy.risk(row)
             repeats = np.zeros((len(size), int(size.max())))
             np.add.at(repeats, (group, flow), risky)
             weight = np.where(risky, 1 / np.maximum(repeats[group, flow], 1), 1.0)
-            self._beside[state] = others, np.where(others.risk(row), -weight, weight)
+            self._beside[state] = others, np.where(others.risk(row), several * weight, weight)
         return self._beside[state]
 
     def evidence(
@@ -435,23 +421,19 @@ class Hashing:
         p, spread: by row of the channel.
         lines: capacities of trunks.
         link: fault of one link ("share" or "capacity", value).
-        several: weight of rows that may share links of other trunks, too: a collision there reduces
-            the load, so that other flows lose as if a link were slow.
+        several: as in `beside`.
         each: return by row of the trunk the probability that its flow uses the faulty link,
             instead.
         """
-        row = self._parts[place][0]
+        trunk, channel = self.trunks[place], self._channel
+        row, phase, links = trunk.row, trunk.phase, trunk.links
         state = (place, link, several, each, p[row].tobytes(), tuple(sorted(lines.items())))
         if state in self._known:
             return self._known[state]
-        channel, links = self._channel, self.links[place]
-        group, flow, size = self.flows(place)
-        line = lines.get(place, self.lines[place]) / links
-        load, phase = channel.load_bps[row] * passing, channel.phase[row]
-        count = np.bincount(phase)[phase]
-        others = (np.bincount(phase, load)[phase] - load) / np.maximum(count - 1, 1)
-        beside, weight = self.beside(place, lines)
-        weight = np.where(weight < 0, -several * weight, weight)
+        group, flow, size = trunk.flows
+        line, load = lines.get(place, trunk.line_bps) / links, channel.load_bps[row] * passing
+        others = (np.bincount(phase, load)[phase] - load) / np.maximum(trunk.others, 1)
+        beside, weight = self.beside(place, lines, several)
         chances = _binomial(np.arange(size.max()), np.array([size.max() - 1.0]), 1 / links)[0]
         most = 1 + int(np.flatnonzero(chances > RARE).max())
         offered = load[:, None] + np.arange(most) * others[:, None]

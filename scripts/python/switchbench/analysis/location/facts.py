@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,10 +63,9 @@ class Paths:
     networks: network by port number; () where all ports are in one. Pairs are within a network.
     source: where paths come from: "topology file X", "LLDP", "ibnetdiscover", "none".
     problems: sentences: what does not match, which pairs have no path.
-    route: function (src numbers, dst numbers) -> (indptr, members): the slice of members from
-        indptr[i] to indptr[i + 1] holds the numbers of the elements that pair i passes, in order;
-        it is empty where no path is known. It is called for pairs without traffic, too (what would
-        a test of this pair load?).
+    route: function (src numbers, dst numbers) -> (pair, members): the elements that the pairs pass,
+        ordered by pair and path; pair i is of src[i] and dst[i], and has none where no path is
+        known. It is called for pairs without traffic, too (what would a test of this pair load?).
     """
 
     elements: Sequence[Element]
@@ -77,15 +76,16 @@ class Paths:
     networks: Sequence[str] = ()
 
     def of_pairs(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        """Return the elements of each given pair in compressed rows: (indptr, members)."""
+        """Return the elements that the given pairs pass, as `route` does."""
         begins = range(0, max(len(src), 1), PAIRS_AT_ONCE)
         parts = [
             self.route(src[begin : begin + PAIRS_AT_ONCE], dst[begin : begin + PAIRS_AT_ONCE])
             for begin in begins
         ]
-        lengths = np.concatenate([np.diff(indptr) for indptr, _ in parts])
-        members = np.concatenate([some.astype(np.int32) for _, some in parts])
-        return np.concatenate([[0], np.cumsum(lengths)]), members
+        pair = np.concatenate(
+            [begin + pair for begin, (pair, _) in zip(begins, parts, strict=True)]
+        )
+        return pair, np.concatenate([members for _, members in parts])
 
 
 @dataclass(frozen=True)
@@ -111,32 +111,21 @@ class PhaseFacts:
     tester_limited: frozenset[str] = frozenset()
 
 
-def _floats() -> Floats:
-    return np.zeros(0)
-
-
-def _ints() -> Ints:
-    return np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Misdelivered:
-    """Frames that arrived at a port that is not their destination.
+class Misdelivered(NamedTuple):
+    """Frames that arrived at a port that is not their destination: arrays of one length.
 
     One row for each flow, phase and port where frames arrived.
 
-    phase, src, dst, at_port, frames: arrays of one length; numbers of phase and ports.
+    row: number of the flow's row in `Observations`.
+    at_port: number of the port.
     """
 
-    phase: Ints = field(default_factory=_ints)
-    src: Ints = field(default_factory=_ints)
-    dst: Ints = field(default_factory=_ints)
-    at_port: Ints = field(default_factory=_ints)
-    frames: Floats = field(default_factory=_floats)
+    row: Ints = np.zeros(0, np.int64)
+    at_port: Ints = np.zeros(0, np.int64)
+    frames: Floats = np.zeros(0)
 
 
-@dataclass(frozen=True)
-class IntervalRows:
+class IntervalRows(NamedTuple):
     """Delivered rates by time: rows for some flows only (at least those that suffered).
 
     row: number of the flow's row in `Observations`.
@@ -144,10 +133,10 @@ class IntervalRows:
     share: delivered rate in this interval as a share of the flow's intended rate.
     """
 
-    row: Ints = field(default_factory=_ints)
-    from_s: Floats = field(default_factory=_floats)
-    to_s: Floats = field(default_factory=_floats)
-    share: Floats = field(default_factory=_floats)
+    row: Ints = np.zeros(0, np.int64)
+    from_s: Floats = np.zeros(0)
+    to_s: Floats = np.zeros(0)
+    share: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -316,12 +305,17 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Oversubscription:
-    """Loss that no network can avoid: an element was offered more than its line rate."""
+    """Loss that no network can avoid: an element was offered more than its line rate.
+
+    offered_bps: greatest load of a phase.
+    frames, phases: lost frames in total, and the number of phases that lost some.
+    """
 
     element: Element
     transport: str
     offered_bps: float
     frames: int
+    phases: int
 
 
 @dataclass(frozen=True)

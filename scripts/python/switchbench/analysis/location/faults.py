@@ -9,9 +9,10 @@ alternatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -76,10 +77,6 @@ class PlacedFault:
     penalty: float = 0.0
     score: float = 0.0
 
-    def scored(self, gained: float, penalty: float) -> PlacedFault:
-        """Return the fault with its gain and penalty."""
-        return replace(self, penalty=penalty, score=gained - penalty)
-
     def spread(self) -> float:
         """Return the relative spread of the share from row to row."""
         return SPREAD.get(
@@ -123,7 +120,7 @@ class Model:
     p: Floats = field(init=False)
     spread: Floats = field(init=False)
     ll: Floats = field(init=False)
-    trunks: Hashing = field(init=False)
+    hashing: Hashing = field(init=False)
     hashed: Alternatives = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,14 +129,15 @@ class Model:
         key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
         _, group = numbered(key, len(classes) * self.phases)
         self.fan_in = (np.bincount(group)[group] > 1) | channel.bursts[classes.row]
-        self.trunks = Hashing(channel, self.phases)
-        self.hashed = self.trunks.healthy
+        self.hashing = Hashing(channel, self.phases)
+        self.hashed = self.hashing.healthy
+        self.p = self.spread = self.ll = np.full(len(channel.pair), np.nan)
         self.lines = len(self.faults) if self.lines < 0 else self.lines
         self.use(self.faults)
 
     def is_trunk(self, fault: PlacedFault) -> bool:
         """Return whether a fault is the capacity of all links of a trunk together."""
-        separate = fault.place in self.trunks.separate
+        separate = self.hashing.is_separate(fault.place)
         return fault.form == "capacity" and fault.pairs is None and separate
 
     def carried(self) -> dict[int, float]:
@@ -150,10 +148,10 @@ class Model:
         """Return the log-likelihood of rows in which faults take p."""
         return log_likelihood(self.channel, self.hashed, at, p, spread)
 
-    def shares(self, fault: PlacedFault, upstream: Floats) -> tuple[Ints, Floats]:
+    def shares(self, fault: PlacedFault) -> tuple[Ints, Floats]:
         """Return the incidences that a fault touches, and the suffering share at each."""
         at = fault.where(self.channel, self.fan_in)
-        return at, self.share_at(fault, at, upstream)
+        return at, self.share_at(fault, at, self.upstream)
 
     def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
         """Return the suffering share of a fault at each of the incidences that it touches."""
@@ -170,9 +168,8 @@ class Model:
         """Replace the faults; compute the suffering share of each row."""
         self.faults = faults
         row, rows = self.channel.classes.row, len(self.channel.pair)
-        before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
-        trunks = self.carried()
-        self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
+        before, trunks = self.hashed, self.carried()
+        self.hashed = self.hashing.alternatives(trunks) if trunks else self.hashing.healthy
         placed = [
             (fault, fault.where(self.channel, self.fan_in))
             for fault in faults
@@ -194,13 +191,14 @@ class Model:
             spread[hit] = np.maximum(spread[hit], fault.spread())
         p = 1 - np.exp(np.bincount(row, self._passes(), rows))
         spread = np.where(spread > 0, spread, USUAL_SPREAD)
-        if before is not self.hashed:
-            self.ll = self.likelihood(np.arange(rows), p, spread)
-        else:
-            changed = np.flatnonzero((p != self.p) | (spread != self.spread))
-            self.ll = self.ll.copy()
-            self.ll[changed] = self.likelihood(changed, p[changed], spread[changed])
+        changed = (p != self.p) | (spread != self.spread) | (before is not self.hashed)
         self.p, self.spread = p, spread
+        self.judge_again(np.flatnonzero(changed))
+
+    def judge_again(self, rows: Ints) -> None:
+        """Compute the log-likelihood of some rows; models without a fault keep their own."""
+        self.ll = self.ll.copy()
+        self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
 
     @property
     def upstream(self) -> Floats:
@@ -218,11 +216,10 @@ class Model:
 
     def _reaching(self) -> Floats:
         classes, found = self.channel.classes, self._passes()
-        if self.trunks.links:
+        if self.hashing.trunks:
             mean = self.hashed.mean(len(self.channel.pair))
-            for place in self.trunks.links:
-                at = classes.incidences(place)
-                found[at] += np.log1p(-mean[classes.row[at]])
+            for place, trunk in self.hashing.trunks.items():
+                found[classes.incidences(place)] += np.log1p(-mean[trunk.row])
         # in place: there are millions of rows
         for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):
             first = classes.first[rows : rows + ROWS_AT_ONCE + 1]
@@ -233,14 +230,13 @@ class Model:
 
     def doubt_outliers(self) -> bool:
         """Raise the weight of rows with large unexplained losses; return whether there are any."""
-        channel, classes = self.channel, self.channel.classes
+        channel = self.channel
         large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
-        for place in self.trunks.separate:  # which link is at fault is unknown
-            large[classes.row[classes.incidences(place)]] = False
+        for trunk in self.hashing.trunks.values():  # which link is at fault is unknown
+            large[trunk.row] &= not trunk.separate
         rows = np.flatnonzero(large)
         channel.outlier[rows] = LARGE_OUTLIER
-        self.ll = self.ll.copy()
-        self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
+        self.judge_again(rows)
         return len(rows) > 0
 
     def total(self) -> float:
@@ -289,49 +285,26 @@ class Candidates:
         row = classes.row[at]
         return Candidates(model, places, at, local, row, left[row], excess[row], floor)
 
-    def taken(self, at: Ints) -> Candidates:
-        """Return some incidences of one candidate as candidates of their own."""
-        return Candidates(
-            self.model, self.places[self.local[at[:1]]], self.at[at], np.zeros(len(at), np.int64),
-            self.row[at], self.left[at], self.excess[at], -np.inf,
-        )  # fmt: skip
-
     @property
     def suffers(self) -> Bools:
         """Return for each incidence whether its row suffers."""
         return self.excess > EXCESS
 
-    def gains(
-        self, share: Floats, spread: float, use: Ints, shared: float = SHARED_EVIDENCE
-    ) -> Floats:
-        """Return by how much rows at the incidences `use` become likelier if `share` suffers.
-
-        shared: weight of rows that flows on the same link explain, too.
-        """
-        model, at = self.model, self.row[use]
-        p = 1 - (1 - model.p[at]) * (1 - np.minimum(share[use], 1 - 1e-9))
-        wide = np.where(model.p[at] > 0, np.maximum(model.spread[at], spread), spread)
-        more = model.likelihood(at, p, wide) - model.ll[at]
-        hashed = (model.hashed.of[at] >= 0) & (more > 0)
-        return np.where(hashed, shared * more, more)
-
     def gained(
-        self,
-        share: Floats,
-        spread: float,
-        group: Ints,
-        shared: float = SHARED_EVIDENCE,
+        self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
         cost: float = 0.0,
-    ) -> Floats:
-        """Return sums of gains by group of a candidate's incidences (numbers from 0).
+    ) -> Floats:  # fmt: skip
+        """Return by how much rows become likelier if `share` suffers at the incidences.
 
-        A row gains at most its excess, so a sample of the rows without excess comes first, then the
-        rest of candidates that may still reach the floor. cost: least penalty beside the cost of
-        any fault.
+        The result is by group of a candidate's incidences (numbers from 0). A row gains at most its
+        excess, so a sample of the rows without excess comes first, then the rest of candidates that
+        may still reach the floor. shared: weight of rows that flows on the same link explain, too.
+        cost: least penalty beside the cost of any fault.
         """
         model, count = self.model, int(group.max(initial=-1)) + 1
         cost += RARITY + float(np.log(min(len(model.channel.classes), len(model.channel.src))))
-        hopes = np.where(model.hashed.of[self.row] >= 0, shared, 1.0) * self.excess
+        hashed = model.hashed.of[self.row] >= 0
+        hopes = np.where(hashed, shared, 1.0) * self.excess
         sampled = (self.excess <= 0) & (np.arange(len(self.row)) % SAMPLE == 0)
         owner, found = np.zeros(count, np.int64), np.zeros(count)
         owner[group] = self.local
@@ -339,43 +312,67 @@ class Candidates:
         may = np.ones(len(self.places), np.bool_)
         for part in (sampled, self.excess > 0, np.ones(len(self.row), np.bool_)):
             use = np.flatnonzero(part & left & may[self.local])
-            found += np.bincount(group[use], self.gains(share, spread, use, shared), count)
+            row = self.row[use]
+            p = 1 - (1 - model.p[row]) * (1 - np.minimum(share[use], 1 - 1e-9))
+            wide = np.where(model.p[row] > 0, np.maximum(model.spread[row], spread), spread)
+            more = model.likelihood(row, p, wide) - model.ll[row]
+            more = np.where(hashed[use] & (more > 0), shared * more, more)
+            found += np.bincount(group[use], more, count)
             left &= ~part
             most = found + np.bincount(group, hopes * left, count)
             may &= np.bincount(owner, np.maximum(most, 0), len(may)) - cost >= self.floor
         return np.where(may[owner], found, -np.inf)
 
+    def likeliest(
+        self, tried: Iterable[tuple[Floats, Floats]], spread: float
+    ) -> tuple[Floats, Floats]:
+        """Return by candidate the greatest gain of the tried values, and its value.
+
+        tried: values by candidate, NaN for none, and the share that suffers at each incidence.
+        """
+        best, value = np.full(len(self.places), -np.inf), np.zeros(len(self.places))
+        for one, share in tried:
+            gained = self.gained(share, spread, self.local)
+            better = (gained > best) & ~np.isnan(one)
+            best, value = np.where(better, gained, best), np.where(better, one, value)
+        return best, value
+
     def sums(self, values: Floats) -> Floats:
         """Return sums by candidate."""
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
-    def medians(self, values: Floats, keep: Bools) -> Floats:
-        """Return medians by candidate of the values to keep; 0 without any."""
-        use = np.flatnonzero(keep & (values > 0))
-        order = use[np.lexsort((values[use], self.local[use]))]
-        above = np.bincount(self.local[use], minlength=len(self.places))
-        count = np.bincount(self.local[keep], minlength=len(self.places))
-        start = np.concatenate([[0], np.cumsum(above)[:-1]])
-        rank = (count - 1) // 2 - (count - above)  # rank among the values above 0
-        found = np.zeros(len(self.places))
-        some = (rank >= 0) & (above > 0)
-        found[some] = values[order[(start + rank)[some]]]
-        return found
+    def medians(self, keep: Bools) -> Floats:
+        """Return medians by candidate of the unexplained shares to keep; 0 without any."""
+        return _ranked(self.local, self.left, keep, 0.5, len(self.places))
 
 
-def _penalty(model: Model, place: int, parameters: float, rows: float) -> float:
+def _ranked(owner: Ints, values: Floats, keep: Bools, rank: float, count: int) -> Floats:
+    """Return by owner, of `count`, the value at a rank from 0 to 1 of those to keep; 0 for none."""
+    use = np.flatnonzero(keep)
+    order = use[np.lexsort((values[use], owner[use]))]
+    number = np.bincount(owner[use], minlength=count)
+    place = np.cumsum(number) - number + ((number - 1) * rank).astype(np.int64)
+    found = np.zeros(count)
+    found[number > 0] = values[order[place[number > 0]]]
+    return found
+
+
+def _fault(
+    model: Model, place: int, kind: str, form: str, value: float, gained: float, rows: float,
+    cost: float = 0.0, parameters: float = 1.0, **limits: Any,
+) -> PlacedFault:  # fmt: skip
+    """Return a fault with its penalty, and its score: the log-likelihood gained less the penalty.
+
+    rows: number of rows that its parameters are fitted to. cost: further penalty.
+    """
     classes = model.channel.classes
-    kind = classes.elements[classes.members[place][0]].kind
-    alternatives = len(model.channel.src) if kind == "pair" else len(classes)
-    prior = {"pair": 10.0, "network": 1.0}.get(kind, 0.0)
-    return RARITY + float(
-        np.log(max(alternatives, 2)) + prior + 0.5 * parameters * np.log(max(rows, 2.0))
-    )
-
-
-def _share_prior(share: float) -> float:
-    """Return the cost of a share that no capacity explains: large shares are rare."""
-    return 2.5 + (1.5 if 0.08 < share < 0.97 else 0.0)
+    of = classes.elements[classes.members[place][0]].kind
+    alternatives = len(model.channel.src) if of == "pair" else len(classes)
+    cost += RARITY + {"pair": 10.0, "network": 1.0}.get(of, 0.0)
+    cost += float(np.log(max(alternatives, 2)) + 0.5 * parameters * np.log(max(rows, 2.0)))
+    if kind == "loss":  # no capacity explains the share, and large shares are rare
+        cost += 2.5 + (1.5 if 0.08 < value < 0.97 else 0.0)
+    return PlacedFault(place, kind, form, value, penalty=cost, score=gained - cost, **limits)
 
 
 def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
@@ -393,148 +390,121 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
-    made: list[PlacedFault] = []
     # What suffers beyond the present faults and shared links; these take nothing of a row that
     # suffers in another way than they let it suffer.
     share = np.clip(model.channel.share(), 0, 1)
     shared = np.where(excess > EXCESS, 0.0, explained(model.channel, model.hashed, model.p))
     taken = 1 - (1 - model.p) * (1 - shared)
     left = np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1)
-    for some in (first[:1], first[1:]):
-        best = max((x.score for x in made), default=0.0)
-        floor = max(least, best - HOPELESS)
-        made += _of_candidates(Candidates.of(model, left, excess, some, floor))
-    best = max((x.score for x in made), default=0.0)
+    made: list[PlacedFault] = []
+
+    def examine(some: Ints) -> float:
+        floor = max(least, max((x.score for x in made), default=0.0) - HOPELESS)
+        made.extend(_of_candidates(Candidates.of(model, left, excess, some, floor)))
+        return max((x.score for x in made), default=0.0)
+
+    examine(first[:1])
+    best = examine(first[1:])
     rest = places[(gain[places] > best - RIVAL) & ~np.isin(places, first)]
     alone = classes.pairs_through[rest] == 1
-    rest = np.concatenate([rest[~alone][:CANDIDATES], rest[alone][: CANDIDATES // 2]])
-    floor = max(least, best - HOPELESS)
-    return made + _of_candidates(Candidates.of(model, left, excess, rest, floor))
+    examine(np.concatenate([rest[~alone][:CANDIDATES], rest[alone][: CANDIDATES // 2]]))
+    return made
 
 
 def _of_candidates(found: Candidates) -> list[PlacedFault]:
     """Return the possible faults of candidates, of all kinds."""
     if not len(found.places):
         return []
-    model = found.model
-    every = np.ones(len(found.at), np.bool_)
-    made = _constant(found, every, "loss", {}, 0.0)
-    if model.channel.measure in ("loss", "rate"):
+    model, channel = found.model, found.model.channel
+    made = _constant(found, np.ones(len(found.at), np.bool_), "loss")
+    if channel.measure in ("loss", "rate"):
         made += _capacity(found)
-    if model.channel.measure == "loss":
-        sizes = np.unique(model.channel.size[np.isfinite(model.channel.size)])
+    if channel.measure == "loss":
+        sizes = np.unique(channel.size[np.isfinite(channel.size)])
+        cost = 1.0 + float(np.log(max(len(sizes), 1)))
         for limit in sizes[:-1].tolist():
-            mask = model.channel.size[found.row] > limit
-            cost = 1.0 + float(np.log(len(sizes)))
-            made += _constant(found, mask, "size", {"size_above": limit}, cost)
-        mask = model.fan_in[found.at]
-        made += _constant(found, mask, "burst", {"bursts": True}, 4.0)
-    if model.channel.measure == "loss":  # closed rates vary with the tester
-        made += _intermittent(found)
+            above = channel.size[found.row] > limit
+            made += _constant(found, above, "size", cost, size_above=limit)
+        made += _constant(found, model.fan_in[found.at], "burst", 4.0, bursts=True)
+        made += _intermittent(found)  # closed rates vary with the tester
     best = max((x.score for x in made), default=0.0)
     return made + _trunk(replace(found, floor=max(found.floor, best - HOPELESS)))
 
 
 def _constant(
-    found: Candidates, mask: Bools, kind: str, limits: dict[str, object], cost: float
+    found: Candidates, mask: Bools, kind: str, cost: float = 0.0, **limits: object
 ) -> list[PlacedFault]:
     """Return faults with one suffering share for all rows in the mask."""
-    model, channel = found.model, found.model.channel
-    weight = np.where(mask, channel.n[found.row], 0.0)
+    model = found.model
+    weight = np.where(mask, model.channel.n[found.row], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         pooled = np.nan_to_num(found.sums(weight * found.left) / found.sums(weight))
-    middle = found.medians(found.left, mask)
-    suffering = found.medians(found.left, mask & found.suffers)
-    inside = found.sums(mask.astype(np.float64))
-    outside = found.sums((~mask).astype(np.float64))
-    best = np.full(len(found.places), -np.inf)
-    value = np.zeros(len(found.places))
-    spread = SPREAD.get(kind, USUAL_SPREAD)
-    for share in (pooled, middle, suffering):
-        use = np.clip(share, 0, 1 - 1e-6)
-        gained = found.gained(np.where(mask, use[found.local], 0.0), spread, found.local)
-        better = gained > best
-        best, value = np.where(better, gained, best), np.where(better, use, value)
-    made = []
-    for index, place in enumerate(found.places.tolist()):
-        least = LEAST_SHORTFALL if model.is_rate else 0.0
-        if value[index] <= least or inside[index] == 0 or (limits and outside[index] == 0):
-            continue
-        parameters = 1.0 + (kind != "loss")
-        penalty = _penalty(model, place, parameters, inside[index]) + cost
-        penalty += _share_prior(float(value[index])) if kind == "loss" else 0.0
-        fault = PlacedFault(place, kind, "share", float(value[index]), **limits)  # type: ignore[arg-type]
-        made.append(fault.scored(float(best[index]), penalty))
-    return made
+    middle, suffering = found.medians(mask), found.medians(mask & found.suffers)
+    shares = [np.clip(share, 0, 1 - 1e-6) for share in (pooled, middle, suffering)]
+    tried = ((share, np.where(mask, share[found.local], 0.0)) for share in shares)
+    best, value = found.likeliest(tried, SPREAD.get(kind, USUAL_SPREAD))
+    inside, outside = (found.sums(part.astype(np.float64)) for part in (mask, ~mask))
+    possible = (value > (LEAST_SHORTFALL if model.is_rate else 0.0)) & (inside > 0)
+    if limits:
+        possible &= outside > 0
+    return [
+        _fault(
+            model, int(found.places[index]), kind, "share", float(value[index]),
+            float(best[index]), inside[index], cost, 1.0 + bool(limits), **limits,
+        )
+        for index in np.flatnonzero(possible).tolist()
+    ]  # fmt: skip
 
 
-def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Return groups of a candidate and phase.
-
-    (group by incidence, candidate by group, load, passing part of the load, share of the load that
-    the tester did not limit).
-    """
-    model, channel = found.model, found.model.channel
-    key = found.local * model.phases + channel.phase[found.row]
-    keys, group = numbered(key, len(found.places) * model.phases)
-    load = np.where(keep, channel.load_bps[found.row] * np.exp(model.upstream[found.at]), 0.0)
-    total = np.asarray(np.bincount(group, load, len(keys)), np.float64)
-    passed = np.asarray(np.bincount(group, load * (1 - found.left), len(keys)), np.float64)
-    free = np.bincount(group, load * ~channel.limited[found.row], len(keys))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        valid = np.nan_to_num(free / total)
-    return group, keys // model.phases, total, passed, np.asarray(valid)
-
-
-def _capacity(found: Candidates, subset: Bools | None = None) -> list[PlacedFault]:
+def _capacity(found: Candidates) -> list[PlacedFault]:
     """Return faults that limit the load to a capacity."""
-    model = found.model
-    keep = np.ones(len(found.at), np.bool_) if subset is None else subset
-    group, owner, load, passed, valid = _by_phase(found, keep)
+    model, channel, count = found.model, found.model.channel, len(found.places)
+    key = found.local * model.phases + channel.phase[found.row]
+    keys, group = numbered(key, count * model.phases)
+    owner = keys // model.phases
+    each = channel.load_bps[found.row] * np.exp(model.upstream[found.at])
+    load, passed, free = (
+        np.asarray(np.bincount(group, part, len(keys)), np.float64)
+        for part in (each, each * (1 - found.left), each * ~channel.limited[found.row])
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        cut = 1 - passed / load
+        cut, valid = 1 - passed / load, np.nan_to_num(free / load)
     lossy = (cut > (0.08 if model.is_rate else 0.004)) & (valid > 0.5)
-    best = np.full(len(found.places), -np.inf)
-    value = np.zeros(len(found.places))
-    count = np.bincount(owner[lossy], minlength=len(found.places))
     taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
-    tried = np.zeros((0, len(found.places)))
-    for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
-        use = lossy & (taken <= most)
-        count = np.bincount(owner[use], minlength=len(found.places))
-        order = np.lexsort((passed, owner))
-        order = order[use[order]]
-        start = np.concatenate([[0], np.cumsum(count)[:-1]])
-        limit = np.zeros(len(found.places))
-        some = count > 0
-        limit[some] = passed[order[(start + ((count - 1) * rank).astype(np.int64))[some]]]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(load > 0, np.maximum(0.0, 1 - limit[owner] / load), 0.0)
-        new = (limit > 0) & ~(tried == limit).any(axis=0)
-        tried = np.vstack([tried, limit])
-        share = np.where(keep & new[found.local], share[group], 0.0)
-        gained = np.where(new, found.gained(share, SPREAD["capacity"], found.local), -np.inf)
-        better = gained > best
-        best, value = np.where(better, gained, best), np.where(better, limit, value)
+
+    def tried() -> Iterator[tuple[Floats, Floats]]:
+        """Yield quantiles of the load that passes, of phases without other faults first."""
+        before = np.zeros((0, count))
+        for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
+            limit = _ranked(owner, passed, lossy & (taken <= most), rank, count)
+            new = (limit > 0) & ~(before == limit).any(axis=0)
+            before = np.vstack([before, limit])
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = np.where(load > 0, np.maximum(0.0, 1 - limit[owner] / load), 0.0)
+            yield np.where(new, limit, np.nan), np.where(new[found.local], share[group], 0.0)
+
+    best, value = found.likeliest(tried(), SPREAD["capacity"])
     made = []
-    count = np.bincount(owner[lossy], minlength=len(found.places))
-    for index, place in enumerate(found.places.tolist()):
-        if value[index] > 0 and (subset is not None or place not in model.trunks.separate):
-            mine = (owner == index) & lossy
-            largest = float(np.clip(cut[mine].max(initial=0.01), 0.01, 1))
-            if largest < (LEAST_SHORTFALL if model.is_rate else LEAST_CUT):
-                continue
-            penalty = _penalty(model, place, 1.0, float(count[index]))
-            penalty += max(0.0, -1.5 * float(np.log(largest)) - 1.0)
-            fault = PlacedFault(place, "capacity", "capacity", float(value[index]))
-            made.append(fault.scored(float(best[index]), penalty))
+    for index in np.flatnonzero(value > 0).tolist():
+        place, mine = int(found.places[index]), (owner == index) & lossy
+        largest = float(np.clip(cut[mine].max(initial=0.01), 0.01, 1))
+        few = largest < (LEAST_SHORTFALL if model.is_rate else LEAST_CUT)
+        if few or model.hashing.is_separate(place):
+            continue
+        cost = max(0.0, -1.5 * float(np.log(largest)) - 1.0)
+        made.append(
+            _fault(
+                model, place, "capacity", "capacity", float(value[index]), float(best[index]),
+                int(mine.sum()), cost,
+            )
+        )  # fmt: skip
     return made
 
 
 def _intermittent(found: Candidates) -> list[PlacedFault]:
     """Return faults of consecutive phases, while other phases of equal elements are healthy."""
     model, channel = found.model, found.model.channel
-    value = found.medians(found.left, found.suffers)
+    value = found.medians(found.suffers)
     key = found.local * model.phases + channel.phase[found.row]
     keys, group = numbered(key, len(found.places) * model.phases)
     share = np.clip(value, 0, 1 - 1e-6)[found.local]
@@ -543,8 +513,7 @@ def _intermittent(found: Candidates) -> list[PlacedFault]:
     made = []
     for index, place in enumerate(found.places.tolist()):
         mine = np.flatnonzero(owner == index)
-        least = LEAST_SHORTFALL if model.is_rate else 0.0
-        if len(mine) < 3 or value[index] <= least or by_phase[mine[0]] == -np.inf:
+        if len(mine) < 3 or value[index] <= 0 or by_phase[mine[0]] == -np.inf:
             continue
         until = np.concatenate([[0.0], np.cumsum(by_phase[mine])])
         low = np.minimum.accumulate(until[:-1])
@@ -552,13 +521,14 @@ def _intermittent(found: Candidates) -> list[PlacedFault]:
         begin = int(np.argmin(until[: end + 1]))
         if end + 1 - begin > len(mine) - 2:
             continue
-        total = float(until[end + 1] - until[begin])
-        phases = (keys[mine] % model.phases)[[begin, end]].tolist()
-        penalty = _penalty(model, place, 1.0, len(mine)) + 8.0 + 2.0 * float(np.log(len(mine)))
-        fault = PlacedFault(
-            place, "intermittent", "share", float(value[index]), phases=(phases[0], phases[1])
-        )
-        made.append(fault.scored(total, penalty))
+        total, cost = float(until[end + 1] - until[begin]), 8.0 + 2.0 * float(np.log(len(mine)))
+        phases = tuple((keys[mine] % model.phases)[[begin, end]].tolist())
+        made.append(
+            _fault(
+                model, place, "intermittent", "share", float(value[index]), total, len(mine), cost,
+                phases=phases,
+            )
+        )  # fmt: skip
     return made
 
 
@@ -572,7 +542,7 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
     every: list[tuple[float, int, bool]] = []
     for index, place in enumerate(found.places.tolist()):
         row = found.row[found.local == index]
-        if place not in model.trunks.links or len(np.unique(channel.pair[row])) < 3:
+        if place not in model.hashing.trunks or len(np.unique(channel.pair[row])) < 3:
             continue
         if 2 * found.excess[found.local == index].sum() < found.floor:
             continue
@@ -580,15 +550,15 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
         if (odd := _odd(model, place, LONE_EVIDENCE)) > least:
             every.append((odd, index, _odd(model, place, 0.0) > least))
     for _, index, alone in sorted(every, key=lambda x: -x[0])[:MOST_TRUNKS]:
-        part, place = found.taken(np.flatnonzero(found.local == index)), int(found.places[index])
-        row, links = part.row, model.trunks.links[place]
-        count = float(len(np.unique(channel.phase[row])))
-        line = min(model.trunks.lines[place] / links, float(channel.load_bps[row].max()))
-        left = part.left[part.suffers & (part.left > 0)]
+        place, mine = int(found.places[index]), found.local == index
+        trunk = model.hashing.trunks[place]
+        row, links = trunk.row, trunk.links
+        line = min(trunk.line_bps / links, float(channel.load_bps[row].max()))
+        left = found.left[mine & found.suffers & (found.left > 0)]
         shares = np.quantile(left, [0.1, 0.25, 0.5, 0.75]) if len(left) else left
         shares = np.unique(np.clip(shares, 1e-6, 1 - 1e-6))
         tried = [(1, "share", shares)] if len(left) and alone else []
-        if channel.measure in ("loss", "rate") and place in model.trunks.separate:
+        if channel.measure in ("loss", "rate") and trunk.separate:
             tried += [(1, "capacity", line * CAPACITIES)] if alone else []
             tried += [(links, "capacity", links * line * CAPACITIES)]
         for ways, form, values in tried:
@@ -602,19 +572,19 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
                 if gain < gained - HOPELESS:
                     break
                 gained, value = max((gained, value), (gain, one))
-            fault = PlacedFault(place, "loss" if form == "share" else form, form, value)
-            penalty = _penalty(model, place, 1.0, len(row) if form == "share" else count)
-            penalty += _share_prior(value) if form == "share" else 0.0
-            if gained < penalty:
+            kind, rows = ("loss", row) if form == "share" else (form, np.unique(channel.phase[row]))
+            fault = _fault(model, place, kind, form, value, gained, len(rows))
+            if fault.score < 0:
                 continue
             if ways == 1:
                 chance = evidence(model, place, (form, value), each=True)
                 pairs = frozenset(channel.pair[row[chance > 0.5]].tolist())
                 if not 0 < len(pairs) < len(np.unique(channel.pair[row])):
                     continue
-                fault, penalty = replace(fault, pairs=pairs), penalty + 1.5
-                penalty += LINK_CAPACITY if form == "capacity" else 0.0
-            made.append(fault.scored(gained, penalty))
+                cost = 1.5 + (LINK_CAPACITY if form == "capacity" else 0.0)
+                penalty, score = fault.penalty + cost, fault.score - cost
+                fault = replace(fault, pairs=pairs, penalty=penalty, score=score)
+            made.append(fault)
     return made
 
 
@@ -623,12 +593,11 @@ def _odd(model: Model, place: int, several: float) -> float:
 
     The cost of meeting on links by chance is subtracted. several: as in `evidence`.
     """
-    row = model.channel.classes.row[model.channel.classes.incidences(place)]
+    row = model.hashing.trunks[place].row
     seen = np.clip(model.channel.share()[row], 0, 1 - 1e-9)
     fitted = np.maximum(model.ll[row], model.channel.log_likelihood(row, seen, USUAL_SPREAD))
-    weight = model.trunks.beside(place, model.carried())[1]
-    fitted *= np.where(weight < 0, -several * weight, weight)
-    group = model.trunks.flows(place)[0]
+    fitted *= model.hashing.beside(place, model.carried(), several)[1]
+    group = model.hashing.trunks[place].flows[0]
     unlikely = np.bincount(group, fitted) - evidence(model, place, several=several)
     return float(np.maximum(unlikely - BY_CHANCE, 0).sum())
 
@@ -644,7 +613,7 @@ def evidence(
     """
     lines = model.carried() | ({} if line is None else {place: line})
     passing = np.exp(model.upstream[model.channel.classes.incidences(place)])
-    return model.trunks.evidence(place, passing, model.p, model.spread, lines, link, several, each)
+    return model.hashing.evidence(place, passing, model.p, model.spread, lines, link, several, each)
 
 
 def refit(model: Model, index: int) -> None:
@@ -669,7 +638,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
         if rest.is_trunk(fault):
             several = LONE_EVIDENCE
             return float(evidence(rest, fault.place, None, value, several).sum())
-        at, share = rest.shares(replace(fault, value=value), rest.upstream)
+        at, share = rest.shares(replace(fault, value=value))
         step = 1 + len(at) // MOST_FITTED * 2  # odd, so that no period of a pattern is met
         row, share = rows[at[::step]], share[::step]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
@@ -689,14 +658,18 @@ def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
     top = likelihood(fault.value)
     ends = []
     for way in (-1.0, 1.0):
+
+        def at(step: float, way: float = way) -> float:
+            return float(min(fault.value * np.exp(way * step), most))
+
         step, inner = 0.002, 0.0
-        while step < 3 and top - likelihood(min(fault.value * np.exp(way * step), most)) < 1.92:
+        while step < 3 and top - likelihood(at(step)) < 1.92:
             inner, step = step, 1.6 * step
         for _ in range(4):
             middle = (inner + step) / 2
-            near = top - likelihood(min(fault.value * np.exp(way * middle), most)) < 1.92
+            near = top - likelihood(at(middle)) < 1.92
             inner, step = (middle, step) if near else (inner, middle)
-        ends.append(float(min(fault.value * np.exp(way * step), most)))
+        ends.append(at(step))
     return ends[0], ends[1]
 
 
@@ -755,7 +728,7 @@ def _place(
     model.faults = [*kept[:index], chosen, *kept[index:]]
     refit(model, index)
     fault = model.faults[index]
-    if fault.place in model.trunks.links and (model.is_trunk(fault) or fault.pairs is not None):
+    if fault.place in model.hashing.trunks and (model.is_trunk(fault) or fault.pairs is not None):
         excess = objective(model) - before - chosen.score
         model.faults[index] = replace(fault, penalty=fault.penalty + excess)
 
@@ -766,7 +739,7 @@ def _drop(model: Model) -> None:
         if model.faults[index].kind != "expected":
             rest = without(model, index)
             if objective(rest) > objective(model):
-                model.__dict__.update(rest.__dict__)
+                model.use(rest.faults)
 
 
 def _by_chance(fault: PlacedFault) -> bool:

@@ -9,7 +9,7 @@ suspect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import nan
 
@@ -72,17 +72,11 @@ def locate(observations: Observations, paths: Paths) -> Location:
     The result depends on values alone, not on the order of rows or on names.
     """
     problems = list(paths.problems)
-    usable = _usable(observations, problems)
     located: list[Suspect] = []
     expected: list[Oversubscription] = []
     unexplained = 0.0
     crowded = np.zeros(len(observations), np.bool_)
-    for channel in _channels(observations, usable):
-        if channel.measure == "retransmission":
-            keep = ~crowded[channel.rows]
-            channel = _taken(observations, channel, keep)
-        if not len(channel.rows):
-            continue
+    for channel in _channels(observations, _usable(observations, problems), crowded):
         model = _explained_channel(channel, paths, observations)
         located += [
             _suspect(model, index, observations)
@@ -129,21 +123,29 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
     return np.asarray(~wrong)
 
 
-def _channels(found: Observations, usable: Bools) -> list[Channel]:
-    """Return the channels that have rows."""
+def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Channel]:
+    """Yield the channels that have rows.
+
+    crowded: rows that faults of rates explain, set when the channel of rates was yielded; their
+        retransmissions are no evidence.
+    """
     open_loop = np.array([facts.open_loop for facts in found.phases], np.bool_)[found.phase]
     load = np.where(np.isfinite(found.offered_bps), found.offered_bps, found.intended_bps)
     load = np.nan_to_num(load)
-    strayed = _strayed(found)
+    strays = found.misdelivered
+    strayed = np.zeros(len(found))  # frames at the wrong port with the most of them
+    np.maximum.at(strayed, strays.row, strays.frames)
+    ports = int(max(x.max(initial=0) for x in (found.dst, strays.at_port))) + 1
+    at_port = found.phase[strays.row] * ports + strays.at_port
+    came = np.bincount(at_port, strays.frames, len(found.phases) * ports)
     with np.errstate(invalid="ignore"):
         counted = usable & open_loop & (found.sent > 0)
         lost = np.where(np.isfinite(found.lost), found.lost, nan)
         is_copy = strayed > 2 * np.nan_to_num(lost)
     wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
     lost = lost - wrong_port
-    displaced = _strayed_to(found)
-    lost[(lost > 0) & (displaced >= lost)] = nan  # strays may have replaced all of the lost frames
-    made = []
+    # Strays may have replaced all of the lost frames.
+    lost[(lost > 0) & (came[found.phase * ports + found.dst] >= lost)] = nan
     for measure, k in (
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
         ("wrong-port", wrong_port),
@@ -157,49 +159,38 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
             n = found.sent[rows]
             if measure in ("duplication", "reordering", "corruption"):  # shares of arriving frames
                 n = np.maximum(n - np.nan_to_num(lost[rows]), 1.0)
-            some = np.minimum(k[rows], n)
-            made.append(channel_of(measure, found, rows, n, some, load[rows]))
-    made += _closed(found, open_loop)
-    return made
-
-
-def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
-    """Return the channels of closed loads: rates and retransmissions."""
-    made = []
+            yield channel_of(measure, found, rows, n, np.minimum(k[rows], n), load[rows])
+    # Closed loads have rates and retransmissions.
     with np.errstate(invalid="ignore", divide="ignore"):
         share = found.delivered_bps / found.intended_bps
         valid = ~open_loop & (found.intended_bps > 0) & np.isfinite(share) & (share < 1.5)
-    rows = np.flatnonzero(valid & ~found.limited)
+    valid &= ~found.limited
+    rows = np.flatnonzero(valid)
     if len(rows):
         reached = np.minimum(share[rows], 1.0)
         # Usual share of healthy flows with a row's transport and load.
         usual = np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
         k = np.maximum(1 - reached / usual, -0.2)
         load = found.intended_bps[rows] * usual
-        made.append(channel_of("rate", found, rows, np.ones(len(rows)), k, load))
+        yield channel_of("rate", found, rows, np.ones(len(rows)), k, load)
     again = found.retransmitted
     window = np.array([facts.window_s for facts in found.phases])[found.phase]
     with np.errstate(invalid="ignore"):
         segments = found.delivered_bps * window / SEGMENT_BITS
-        known = valid & ~found.limited & np.isfinite(again) & (again >= 0)
-    rows = np.flatnonzero(known & (segments >= 1))
-    if len(rows) and again[rows].any():
+        valid &= np.isfinite(again) & (again >= 0) & (segments >= 1)
+    rows = np.flatnonzero(valid)
+    if again[rows].any():
         k = np.minimum(again[rows] / segments[rows], 1.0)
         # Retransmissions of a healthy flow that fills a line.
         full = np.array([not facts.load < FULL_LOAD for facts in found.phases])[found.phase[rows]]
         congestion = np.where(full, CONGESTION * _by_load(found, rows, k, 0.5), 0.0)
         k = segments[rows] * np.maximum(k - congestion, 0.0)
-        made.append(
-            channel_of(
-                "retransmission",
-                found,
-                rows,
-                segments[rows],
-                k,
-                np.nan_to_num(found.intended_bps[rows]),
+        own = ~crowded[rows]
+        rows, k = rows[own], k[own]
+        if len(rows):
+            yield channel_of(
+                "retransmission", found, rows, segments[rows], k, found.intended_bps[rows]
             )
-        )
-    return made
 
 
 def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
@@ -211,40 +202,6 @@ def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> F
     kinds, kind = np.unique(np.array(keys)[found.phase[rows]], axis=0, return_inverse=True)
     usual = [np.quantile(values[kind == index], share) for index in range(len(kinds))]
     return np.asarray(np.array(usual)[kind])
-
-
-def _strayed(found: Observations) -> Floats:
-    """Return by row the number of its frames at a wrong port, the one with the most frames."""
-    strays = found.misdelivered
-    result = np.zeros(len(found))
-    if not len(strays.phase):
-        return result
-    ports = int(max(x.max(initial=0) for x in (found.src, found.dst, strays.src, strays.dst))) + 1
-    keys = (found.phase * ports + found.src) * ports + found.dst
-    wanted = (strays.phase * ports + strays.src) * ports + strays.dst
-    order = np.argsort(keys)
-    place = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    hit = keys[place] == wanted
-    np.maximum.at(result, place[hit], strays.frames[hit])
-    return result
-
-
-def _strayed_to(found: Observations) -> Floats:
-    """Return by row the number of other flows' stray frames at its destination in its phase."""
-    strays = found.misdelivered
-    if not len(strays.phase):
-        return np.zeros(len(found))
-    ports = int(max(found.dst.max(initial=0), strays.at_port.max(initial=0))) + 1
-    size = len(found.phases) * ports
-    came = np.bincount(strays.phase * ports + strays.at_port, strays.frames, size)
-    return np.asarray(came[found.phase * ports + found.dst], np.float64)
-
-
-def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
-    return channel_of(
-        channel.measure, found, channel.rows[keep], channel.n[keep], channel.k[keep],
-        channel.load_bps[keep],
-    )  # fmt: skip
 
 
 # --- models ------------------------------------------------------------------------------------
@@ -297,7 +254,9 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     present = np.unique(channel.phase)
     count = max(1, len(present) * MANY_ROWS // len(channel.rows))
     drawn = np.random.default_rng(1).choice(present, count, replace=False)
-    some = _taken(found, channel, np.isin(channel.phase, drawn))
+    use = np.isin(channel.phase, drawn)
+    n, k, load_bps = (column[use] for column in (channel.n, channel.k, channel.load_bps))
+    some = channel_of(channel.measure, found, channel.rows[use], n, k, load_bps)
     part = _model(some, paths, phases, _suffering_alone(some))
     select(part)
     model = _model(channel, paths, phases, np.zeros(0, np.int64))
@@ -340,28 +299,25 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
 
 
 def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
-    """Return by element and phase the load that lines could not carry."""
+    """Return by element and transport the load that lines could not carry."""
     channel, classes = model.channel, model.channel.classes
+    transports = np.array([facts.transport for facts in found.phases])
     made = []
     for fault in model.faults:
         if fault.kind != "expected":
             continue
-        at, share = model.shares(fault, model.upstream)
+        at, share = model.shares(fault)
         row, share = classes.row[at[share > 0]], share[share > 0]
-        if not len(row):
-            continue
-        load = np.bincount(channel.phase[row], channel.load_bps[row], model.phases)
+        phase = channel.phase[row]
+        load = np.bincount(phase, channel.load_bps[row], model.phases)
         room = share / np.maximum(model.p[row], 1e-12) * channel.k[row]
-        frames = np.bincount(channel.phase[row], np.minimum(room, channel.k[row]), model.phases)
+        frames = np.bincount(phase, np.minimum(room, channel.k[row]), model.phases).astype(np.int64)
         members = [classes.elements[m] for m in classes.members[fault.place]]
         element = _named([x for x in members if x.line_bps == fault.value])
-        made += [
-            Oversubscription(
-                replace(element, line_bps=fault.value), found.phases[p].transport, float(load[p]),
-                int(frames[p]),
-            )
-            for p in np.flatnonzero(load).tolist()
-        ]  # fmt: skip
+        for transport in dict.fromkeys(transports[frames > 0].tolist()):
+            mine = (frames > 0) & (transports == transport)
+            offered_bps, lost = float(load[mine].max()), int(frames[mine].sum())
+            made.append(Oversubscription(element, transport, offered_bps, lost, int(mine.sum())))
     return made
 
 
@@ -382,7 +338,7 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
         alike = tuple(replace(x, kind="link") if x.links > 1 else x for x in alike)
     rest = without(model, index)
     confidence, gain, rivals = _posterior(model, rest, fault)
-    at, share = model.shares(fault, model.upstream)
+    at, share = model.shares(fault)
     row = classes.row[at]
     frames = 0  # frames that only this fault explains
     if channel.measure != "rate":
@@ -422,21 +378,17 @@ def _posterior(
     own = model.total() - rest.total() - fault.penalty
     found = hypotheses(rest, max(own, 0.0) - HOPELESS)
     every = [h for h in found if (h.place, h.kind) != (fault.place, fault.kind)]
-    every.insert(0, replace(fault, score=own))
-    values = np.array([h.score for h in every] + [0.0])
+    every.append(replace(fault, score=own))
+    values = np.array([*(h.score for h in every), 0.0])
     weight = np.exp((values - values.max()) / TEMPERATURE)
-    weight /= weight.sum()
-    others: dict[int, float] = {}
-    same = []
-    for h, w in zip(every, weight.tolist(), strict=False):
-        if h.place == fault.place:
-            same.append(w)
-        else:
-            others[h.place] = max(others.get(h.place, -np.inf), h.score)
+    here = np.array([*(h.place == fault.place for h in every), False])
+    confidence = float(weight[here].sum() / weight.sum())
+    ranked = sorted(every, key=lambda h: h.score)
+    others = {h.place: h.score for h in ranked if h.place != fault.place}
     gain = own - max([0.0, *others.values()])
     near = sorted((x for x in others if others[x] > own - 8.0), key=lambda x: -others[x])
     rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
-    return min(float(sum(same)), 0.999), float(gain), rivals
+    return min(confidence, 0.999), float(gain), rivals
 
 
 def _quantified(
@@ -444,36 +396,32 @@ def _quantified(
 ) -> tuple[str, float, float, float, tuple[float, float] | None]:
     """Return kind, size with its 95 % interval, and time of a fault."""
     channel, classes = model.channel, model.channel.classes
-    at, share = model.shares(fault, model.upstream)
-    row = classes.row[at]
-    left = 1 - (1 - np.clip(channel.share()[row], 0, 1)) / np.maximum(1 - rest.p[row], 1e-9)
+    at, share = model.shares(fault)
+    row, value = classes.row[at], fault.value
     kind = fault.kind if channel.measure in ("loss", "rate", "retransmission") else channel.measure
-    value = fault.value
-    low, high = interval(rest, fault)
-    if fault.form == "capacity" and (share > 0).any() and float(np.median(share[share > 0])) > 0.98:
-        return "dead", nan, nan, nan, None
+    dead = "dead", nan, nan, nan, None
     if fault.form == "capacity":
+        if (share > 0).any() and float(np.median(share[share > 0])) > 0.98:
+            return dead
+        low, high = interval(rest, fault)
         return kind, value, min(low, 0.99 * value), max(high, 1.01 * value), None
-    if channel.measure == "rate" and kind in ("loss", "intermittent"):
+    if channel.measure == "rate":  # closed loads lose no frames: what passes is a capacity
+        if value > 0.95:
+            return dead
+        left = 1 - (1 - np.clip(channel.share()[row], 0, 1)) / np.maximum(1 - rest.p[row], 1e-9)
         by_phase = np.bincount(channel.phase[row], channel.load_bps[row] * (1 - left), model.phases)
         some = by_phase[np.unique(channel.phase[row])]
-        if value > 0.95:
-            return "dead", nan, nan, nan, None
-        if kind == "loss":
-            return "capacity", float(np.median(some)), float(some.min()), float(some.max()), None
+        return "capacity", float(np.median(some)), float(some.min()), float(some.max()), None
+    if fault.size_above is not None:
+        sizes = channel.size[classes.row[classes.incidences(fault.place)]]
+        above = float(sizes[sizes > fault.size_above].min())
+        return "size", fault.size_above, fault.size_above, above, None
     when = _when(found, channel.rows[row])
-    if kind == "size":
-        sizes = np.unique(channel.size[classes.row[classes.incidences(fault.place)]])
-        limit = float(fault.size_above or nan)
-        above = sizes[sizes > limit]
-        return "size", limit, limit, float(above.min()), None
-    if when is not None and kind in ("loss", "burst", "dead", "intermittent"):
+    if kind == "intermittent" or (when is not None and kind in ("loss", "burst")):
         return "intermittent", nan, nan, nan, when
     if kind == "loss" and value > 0.98:
-        return "dead", nan, nan, nan, None
-    if kind == "intermittent":
-        return kind, nan, nan, nan, None
-    return kind, value, low, high, None
+        return dead
+    return kind, value, *interval(rest, fault), None
 
 
 def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
@@ -587,9 +535,8 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
     ports = len(paths.ports)
     keys, _ = numbered(found.src[used] * ports + found.dst[used], ports * ports)
     _, members = paths.of_pairs(keys // ports, keys % ports)
-    tested = np.zeros(len(paths.elements), np.bool_)
-    tested[members] = True
-    return tuple(paths.elements[x] for x in np.flatnonzero(~tested).tolist())
+    tested = set(np.unique(members).tolist())
+    return tuple(x for number, x in enumerate(paths.elements) if number not in tested)
 
 
 # --- the smallest test that tells suspects apart, or loads what was never loaded -----------------
@@ -605,44 +552,42 @@ def next_test(
     facts = max(found.phases, key=lambda x: (x.open_loop, np.nan_to_num(x.load)))
     transport, load = facts.transport, float(facts.load) if facts.load == facts.load else 0.95
     src, dst = _possible_pairs(found, paths)
-    indptr, members = paths.of_pairs(src, dst)
-    pair = np.repeat(np.arange(len(src)), np.diff(indptr))
+    pair, members = paths.of_pairs(src, dst)
     number = {element: index for index, element in enumerate(paths.elements)}
+
+    def named(chosen: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        ends = ((paths.ports[int(src[x])], paths.ports[int(dst[x])]) for x in chosen)
+        return tuple(dict.fromkeys(ends))
+
     swap = ""
     for suspect in suspects:
-        groups = [[x] for x in suspect.alike] + [list(group) for group in suspect.rivals]
+        groups = [(x,) for x in suspect.alike] + [*suspect.rivals]
         known = [[number[x] for x in group if x in number] for group in groups]
         known = [group for group in known if group]
-        if len(known) < 2:
-            continue
         uses = np.zeros((len(known), len(src)), np.bool_)
         for index, group in enumerate(known):
             uses[index, pair[np.isin(members, group)]] = True
-        flows = _splitting(uses, paths, src, dst)
-        if flows:
-            why = f"decides whether {_listed_elements(groups)} is at fault"
-            return NextTest(flows, load, transport, why)
-        if not swap and len(suspect.alike) > 1:
+        if chosen := _splitting(uses):
+            why = f"decides whether {_listed([group[0] for group in groups])} is at fault"
+            return NextTest(named(chosen), load, transport, why)
+        if not swap and len(suspect.alike) > 1 and len(known) > 1:
             swap = (
-                f"no traffic tells {_listed_elements([[x] for x in suspect.alike])} apart: swap "
-                f"the cable of {suspect.element.name} and run again"
+                f"no traffic tells {_listed(suspect.alike)} apart: swap the cable of "
+                f"{suspect.element.name} and run again"
             )
+    if swap:
+        return NextTest((), load, transport, swap)
     wanted = [number[x] for x in untested if x in number]
-    flows = _covering(wanted, pair, members, paths, src, dst)
-    if flows and not swap:
-        return NextTest(
-            flows, load, transport, f"loads {_listed_elements([[x] for x in untested])}"
-        )
-    return NextTest((), load, transport, swap) if swap else None
+    if chosen := _covering(wanted, pair, members, len(src)):
+        return NextTest(named(chosen), load, transport, f"loads {_listed(untested)}")
+    return None
 
 
-def _listed_elements(groups: Sequence[Sequence[Element]]) -> str:
-    names = [element_words(group[0]) for group in groups]
-    shown = names[:4]
-    more = [f"{len(names) - 4} more"] if len(names) > 4 else []
-    if len(shown) + len(more) == 1:
-        return shown[0]
-    return " or ".join([", ".join((shown + more)[:-1]), (shown + more)[-1]])
+def _listed(elements: Sequence[Element]) -> str:
+    names = [element_words(x) for x in elements]
+    if len(names) > 4:
+        names[4:] = [f"{len(names) - 4} more"]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
@@ -660,35 +605,35 @@ def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
     return src[keep], dst[keep]
 
 
-def _splitting(uses: Bools, paths: Paths, src: Ints, dst: Ints) -> tuple[tuple[str, str], ...]:
-    """Return few pairs that pass some of the alternatives only; () if there is none."""
-    flows: list[tuple[str, str]] = []
+def _splitting(uses: Bools) -> list[int]:
+    """Return few pairs that use some of the alternatives only; none if they use the same.
+
+    uses: by alternative and pair.
+    """
+    chosen: list[int] = []
     open_groups = [np.arange(len(uses))]
-    while open_groups and len(flows) < FLOWS_NAMED:
+    while open_groups and len(chosen) < FLOWS_NAMED:
         group = open_groups.pop()
         inside = uses[group].sum(axis=0)
         balance = np.minimum(inside, len(group) - inside)
         best = int(np.argmax(balance))
         if balance[best] == 0:
             continue
-        flows.append((paths.ports[int(src[best])], paths.ports[int(dst[best])]))
-        for part in (group[uses[group, best]], group[~uses[group, best]]):
-            if len(part) > 1:
-                open_groups.append(part)
-    return tuple(dict.fromkeys(flows))
+        chosen.append(best)
+        parts = (group[uses[group, best]], group[~uses[group, best]])
+        open_groups += [part for part in parts if len(part) > 1]
+    return chosen
 
 
-def _covering(
-    wanted: Sequence[int], pair: Ints, members: Ints, paths: Paths, src: Ints, dst: Ints
-) -> tuple[tuple[str, str], ...]:
+def _covering(wanted: Sequence[int], pair: Ints, members: Ints, pairs: int) -> list[int]:
     """Return pairs that together pass the wanted elements."""
-    flows: list[tuple[str, str]] = []
+    chosen: list[int] = []
     left = set(wanted)
-    while left and len(flows) < FLOWS_NAMED:
-        count = np.bincount(pair[np.isin(members, list(left))], minlength=len(src))
+    while left and len(chosen) < FLOWS_NAMED:
+        count = np.bincount(pair[np.isin(members, list(left))], minlength=pairs)
         best = int(np.argmax(count))
         if not count[best]:
             break
         left -= set(members[pair == best].tolist())
-        flows.append((paths.ports[int(src[best])], paths.ports[int(dst[best])]))
-    return tuple(flows)
+        chosen.append(best)
+    return chosen

@@ -49,10 +49,11 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
         len(some) < 2 or any((fabric.ranks[some] >= 0).all() for fabric in fabrics)
         for some in networks
     )
+    route = _router(parts, fabrics, {} if all_routed else groups)
     return Paths(
-        parts.elements,
+        parts.elements(),
         [port.name for port in site.ports],
-        _router(parts, fabrics, {} if all_routed else groups),
+        route,
         site.wiring.source if site.wiring else "none",
         tuple(parts.problems[:MOST_PROBLEMS]),
         [port.network for port in site.ports],
@@ -78,7 +79,7 @@ def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
         return parts.joined([np.array([known.get(pair, 0) for pair in pairs], np.int64)])
 
     networks = [port.network for port in site.ports]
-    return Paths(parts.elements, names, route, "the device's chain", (), networks)
+    return Paths(parts.elements(), names, route, "the device's chain", (), networks)
 
 
 def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
@@ -98,27 +99,21 @@ class _Parts:
     """Elements by number, and numbered lists of elements (`parts`) that make up paths."""
 
     def __init__(self, site: Site, lines: Mapping[str, int]) -> None:
-        self.elements: list[Element] = []
         self.pooled = site.lab is not None  # a lab's trunk is one shaper in each direction
         self.problems = list(site.wiring.problems) if site.wiring else []
-        self._number: dict[Element, int] = {}
-        self._parts: list[list[int]] = [[]]
-        self._known: dict[tuple[Element, ...], int] = {(): 0}
+        self._numbers: dict[Element, int] = {}
+        self._parts: dict[tuple[int, ...], int] = {(): 0}
         self.ports = {port.name: port for port in site.ports}
         self._lines = {port.name: lines.get(port.name) or port.line_rate_bps for port in site.ports}
 
     def part(self, *elements: Element) -> int:
         """Return the number of a list of elements."""
-        if elements not in self._known:
-            self._known[elements] = len(self._parts)
-            numbers = []
-            for element in elements:
-                if element not in self._number:
-                    self._number[element] = len(self.elements)
-                    self.elements.append(element)
-                numbers.append(self._number[element])
-            self._parts.append(numbers)
-        return self._known[elements]
+        numbers = (self._numbers.setdefault(one, len(self._numbers)) for one in elements)
+        return self._parts.setdefault(tuple(numbers), len(self._parts))
+
+    def elements(self) -> list[Element]:
+        """Return the elements of all parts by number."""
+        return list(self._numbers)
 
     def host(self, name: str, direction: str) -> Element:
         """Return a port's host as sender or receiver."""
@@ -147,21 +142,16 @@ class _Parts:
         return (cable, switch_port) if towards_switch else (switch_port, cable)
 
     def joined(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-        """Return rows of elements (`Paths.of_pairs`): the parts of each column in order."""
+        """Return the elements of paths (`Paths.route`): the parts of each column in order."""
         sizes = np.array([len(part) for part in self._parts])
         begins = np.cumsum(sizes) - sizes
-        members = np.array([number for part in self._parts for number in part], np.int64)
-        lengths = np.array([sizes[column] for column in columns])
-        indptr = np.concatenate([[0], np.cumsum(lengths.sum(axis=0))]).astype(np.int64)
-        found = np.empty(indptr[-1], np.int64)
-        at = indptr[:-1].copy()
-        for column, length in zip(columns, lengths, strict=True):
-            within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-            found[np.repeat(at, length) + within] = members[
-                np.repeat(begins[column], length) + within
-            ]
-            at += length
-        return indptr, found
+        members = np.array([number for part in self._parts for number in part], np.int32)
+        chosen = np.stack(columns, axis=1)
+        length = sizes[chosen]
+        pair = np.repeat(np.arange(len(chosen), dtype=np.int32), length.sum(axis=1))
+        chosen, length = chosen.ravel(), length.ravel()
+        first = begins[chosen] - (np.cumsum(length) - length)
+        return pair, members[np.repeat(first, length) + np.arange(len(pair))]
 
 
 @dataclass(frozen=True)
@@ -267,18 +257,18 @@ def _connected(
     ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool
 ) -> Iterator[tuple[list[Port], list[CableBundle]]]:
     """Yield ports and cables of each connected part of the network."""
-    parts: list[set[str]] = []
+    import networkx  # a sixth of a second
+
     access = ((port.name, port.switch) for port in ports if port.switch)
-    for ends in (*((cable.a, cable.b) for cable in cables), *access):
-        near = [part for part in parts if not part.isdisjoint(ends)]
-        parts = [*(part for part in parts if part not in near), set(ends).union(*near)]
+    graph = networkx.Graph([*((cable.a, cable.b) for cable in cables), *access])
+    parts = networkx.connected_components(graph)
     part_of = {name: number for number, part in enumerate(parts) for name in part}
     members: defaultdict[int, list[Port]] = defaultdict(list)
     for port in ports:
         if port.switch or (routed and port.name in part_of):
             members[part_of[port.name]].append(port)
     for number, some in members.items():
-        yield some, [cable for cable in cables if cable.a in parts[number]]
+        yield some, [cable for cable in cables if part_of[cable.a] == number]
 
 
 def _fabric(
@@ -351,20 +341,15 @@ def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[Cable
 
 def _choices(leaves: set[str], cables: Sequence[CableBundle]) -> list[list[str]]:
     """Return sets of neighbours without ports that offer equal paths to a leaf."""
-    near: defaultdict[str, set[str]] = defaultdict(set)
-    for cable in cables:
-        near[cable.a].add(cable.b)
-        near[cable.b].add(cable.a)
+    import networkx
+
+    graph = networkx.Graph([(cable.a, cable.b) for cable in cables])
     found: list[list[str]] = []
     taken: set[str] = set()
-    for goal in sorted(leaves & near.keys()):
-        distance, front = {goal: 0}, [goal]
-        while front:
-            fresh = {n for place in front for n in near[place]} - distance.keys()
-            distance |= dict.fromkeys(fresh, distance[front[0]] + 1)
-            front = sorted(fresh)
-        for place, others in near.items():
-            equal = [n for n in others if place in distance and distance[n] < distance[place]]
+    for goal in sorted(leaves.intersection(graph)):
+        distance = networkx.single_source_shortest_path_length(graph, goal)
+        for place in graph:
+            equal = [n for n in graph[place] if distance.get(n, 0) < distance.get(place, 0)]
             if len(equal) > 1 and leaves.isdisjoint(equal) and taken.isdisjoint(equal):
                 found.append(sorted(equal))
                 taken.update(equal)
