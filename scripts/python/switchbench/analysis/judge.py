@@ -142,31 +142,19 @@ class JudgedValue(NamedTuple):
     limited: bool = False  # whether the tester limits the value: it may be larger
 
 
-@dataclass(slots=True)
-class _Together:
-    """Value reduced from several phases; `at` names the phase it comes from, if only one."""
+def _together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
+    """Return the value reduced from several phases.
 
-    value: float | None  # combination of the known values
-    at: ValueLocation
-    unknown: bool = False  # whether the value of some phase was not observed
-    limited: bool = False  # whether some phase was tester-limited
-
-    def add(self, sample: JudgedValue, reduce: str) -> None:
-        """Combine the value of one more phase."""
-        self.limited |= sample.limited
-        self.unknown |= sample.value is None and not sample.limited
-        known = [value for value in (self.value, sample.value) if value is not None]
-        value = m.REDUCERS[reduce](known) if known else None
-        if value == self.value:
-            return
-        self.value = value
-        if value == sample.value:
-            self.at = sample.at
-        else:
-            trial = (
-                ValueLocation(*sample.at[:3]) if self.at[:3] == sample.at[:3] else ValueLocation()
-            )
-            self.at = trial._replace(port=sample.at.port)
+    It is at the phase it comes from if it is one phase's value, else at the trial that all share.
+    """
+    known = [sample.value for sample in samples if sample.value is not None]
+    value = m.REDUCERS[reduce](known) if known else None
+    place = next((sample.at for sample in samples if sample.value == value), None)
+    if place is None:
+        trials = {ValueLocation(*sample.at[:3]) for sample in samples if sample.value}
+        place = trials.pop() if len(trials) == 1 else ValueLocation()
+        place = place._replace(port=samples[0].at.port)
+    return JudgedValue(value, place, any(sample.limited for sample in samples))
 
 
 @dataclass
@@ -183,7 +171,7 @@ class _Seen:
     worst_badness: float = 0.0
     # heap of the worst failures
     failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)
-    gathered: dict[Any, _Together] = field(default_factory=dict)
+    gathered: dict[Any, list[JudgedValue]] = field(default_factory=dict)
     # reason by port why its host is suspected to be the limit
     limits: dict[str, str] = field(default_factory=dict)
     trials: set[TrialKey] = field(default_factory=set)
@@ -206,8 +194,7 @@ class _Seen:
                 self._judge(sample)
             else:
                 key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
-                group = self.gathered.setdefault(key, _Together(None, sample.at))
-                group.add(sample, self.clause.measure.over_phases)
+                self.gathered.setdefault(key, []).append(sample)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
         """Add a plan that the clause's `where` selects, with the entries of its phases."""
@@ -226,12 +213,13 @@ class _Seen:
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
         """Return the clause's entry in the summary."""
         wanted = self.wanted - not_needed
-        for group in self.gathered.values():
-            value, is_open = group.value, group.unknown or group.limited
+        for samples in self.gathered.values():
+            value, place, limited = _together(samples, self.clause.measure.over_phases)
+            is_open = limited or any(sample.value is None for sample in samples)
             if is_open and value is not None and self._is_past_saving(value):
-                self._judge(JudgedValue(value, group.at))
+                self._judge(JudgedValue(value, place))
             else:
-                self._judge(JudgedValue(None if is_open else value, group.at, group.limited))
+                self._judge(JudgedValue(None if is_open else value, place, limited))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
         worst = self.worst

@@ -14,7 +14,7 @@ silence, and a message that waits for another often follows silence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -102,12 +102,16 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     return bool(-others <= missing - counted - besides <= unexpected.sum() + others)
 
 
+def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
+    """Return sums of flows' values by row of `ports`; NaN for an unknown part, or no flow."""
+    sums = m.sum_by_port(result.every.ends(end), values)
+    return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
+
+
 def _lacking(result: m.PhaseResult) -> Floats:
     """Return by port the frames lost on the way to it, less the drops that its host counted."""
-    flows = result.every
-    lost = m.sum_by_port(flows.ends("dst"), m.or_zero(m.lost_frames(flows)))
-    came = np.array([lost.get(port) or 0.0 for port in result.ports.texts("port")])
-    return came - m.or_zero(_receiver_host(result.ports))
+    lost = _at_ports(result, "dst", m.or_zero(m.lost_frames(result.every)))
+    return m.or_zero(lost) - m.or_zero(_receiver_host(result.ports))
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
@@ -117,23 +121,17 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     line in a window.
     """
     foreign = m.or_zero(result.ports.floats("unexpected"))
-    may_be = np.minimum(_lacking(result), foreign) if foreign.any() else foreign
-    if not (may_be > 0).any():
+    if not foreign.any():
         return {}
-    flows = result.every
-    asked = m.sum_by_port(flows.ends("dst"), m.intended_line_bps(flows))
+    may_be = np.minimum(_lacking(result), foreign)
+    flows, names = result.every, result.ports.texts("port")
     window_ns = max(0.0, *m.or_zero(flows["sent_window_ns"]).tolist())
-    full_bps = m.per_second(
-        8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1), np.full(len(foreign), window_ns)
-    )
-    found = {}
-    for name, count, bps in zip(
-        result.ports.texts("port"), may_be.tolist(), m.observed(full_bps), strict=True
-    ):
-        together = m.total((asked.get(name), bps))
-        if count > 0 and (together is None or together > result.lines.get(name, 0)):
-            found[name] = int(count)
-    return found
+    full_bits = 8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1)
+    together = _at_ports(result, "dst", m.intended_line_bps(flows))
+    together += m.per_second(full_bits, np.full(len(foreign), window_ns))
+    lines = np.array([result.lines.get(name, 0) for name in names])
+    found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # of an unknown load, too
+    return {names[port]: int(may_be[port]) for port in found.tolist()}
 
 
 def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
@@ -142,23 +140,15 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
     A sender that falls behind sends the due frames at once (`late_frames`), which may find the
     queue full. Only if a sender offered less than intended. A cable without carrier is excluded.
     """
-    behind = {
-        limit["port"]
-        for limit in result.entry["tester_limited"]
-        if limit["shortfall_percent"] is not None
-    }
+    limits, ports, flows = result.entry["tester_limited"], result.ports, result.flows
+    behind = {limit["port"] for limit in limits if limit["shortfall_percent"] is not None}
     if not behind or not result.entry["lost_frames"]:
         return {}
-    carriers = zip(
-        result.ports.texts("port"), m.or_zero(result.ports.floats("no_carrier")), strict=True
-    )
-    cut = {port for port, frames in carriers if frames}
-    late = m.or_zero(result.flows["late_frames"])
-    found: dict[str, float] = {}
-    for (src, dst), frames in zip(result.flows.pairs, late.tolist(), strict=True):
-        if frames and src in behind and not cut & {src, dst}:
-            found[dst] = found.get(dst, 0.0) + frames
-    return found
+    cut = set(ports.objects("port")[m.or_zero(ports.floats("no_carrier")) > 0])
+    counts = [src in behind and not cut & {src, dst} for src, dst in flows.pairs]
+    late = np.where(counts, m.or_zero(flows["late_frames"]), 0.0)
+    sums = m.sum_by_port(flows.ends("dst"), late)
+    return {port: frames for port, frames in sums.items() if frames}
 
 
 def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], int]]:
@@ -367,13 +357,25 @@ def host_limits(
         dict(zip(names, m.or_zero(ports.floats(key)).tolist(), strict=True))
         for key in ("pause", "send_refused")
     )
-    short = {}
-    for name, found in _shortfalls(flows, short_share).items():
-        both_ways = refused.get(name, 0) >= found.frames and (
-            _lost_percent(flows, lines, name) >= BOTH_WAYS * found.percent
+    # Only transports of frames are judged: TCP sends less than intended where the network is slow.
+    intended, sent = flows["intended"], flows["sent_frames"]
+    judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
+    sources = flows.ends("src").select(judged)
+    asked, left, octets = (
+        np.bincount(sources.place, each[judged], len(sources.names))
+        for each in (intended, sent, m.or_zero(flows["sent_frame_bytes"]))
+    )
+    mean_bytes = np.maximum(m.LEAST_FRAME, octets / np.maximum(left, 1.0))
+    frames, percents = asked - left, 100.0 * (1.0 - left / asked)
+    bits = 8 * frames * (mean_bytes + m.FRAME_OVERHEAD_L1)
+    short: dict[str, float] = {}
+    for place in np.flatnonzero(1.0 - left / asked > short_share).tolist():
+        name, percent = sources.names[place], float(percents[place])
+        both_ways = refused.get(name, 0) >= frames[place] and (
+            _lost_percent(flows, lines, name) >= BOTH_WAYS * percent
         )
-        if found.bits > pauses.get(name, 0) * PAUSE_BITS and not both_ways:
-            short[name] = found.percent
+        if bits[place] > pauses.get(name, 0) * PAUSE_BITS and not both_ways:
+            short[name] = percent
     late = _late(ports, nodes, COMPUTES_ALONE_MS if computes else 0.0)
     off: dict[str, float] = {}
     for place, end in enumerate(("sent", "received")):
@@ -419,37 +421,6 @@ def starved(
     return [_limit(port, cpu_idle_percent=100.0 * idle) for port in sorted(set(short))]
 
 
-class _Shortfall(NamedTuple):
-    """Difference between the intended and the sent frames of a port."""
-
-    percent: float
-    frames: float
-    bits: float  # layer 1
-
-
-def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall]:
-    """Return by port a shortfall that is more than allowed.
-
-    Only transports of frames are judged: TCP sends less than intended where the network is slow.
-    """
-    sent, intended = flows["sent_frames"], flows["intended"]
-    judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
-    ports = flows.ends("src").select(judged)
-    octets = m.or_zero(flows["sent_frame_bytes"])
-    asked, left, size = (
-        np.bincount(ports.place, each[judged], len(ports.names))
-        for each in (intended, sent, octets)
-    )
-    mean_bytes = np.maximum(m.LEAST_FRAME, size / np.maximum(left, 1.0))
-    shares, frames = 1.0 - left / asked, asked - left
-    bits = 8 * frames * (mean_bytes + m.FRAME_OVERHEAD_L1)
-    every = np.stack([100.0 * shares, frames, bits], axis=1).tolist()
-    return {
-        ports.names[port]: _Shortfall(*every[port])
-        for port in np.flatnonzero(shares > allowed_share).tolist()
-    }
-
-
 def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> float:
     """Return the percentage of frames lost to a port that was offered at most its line rate."""
     mine = np.array([dst == port for _, dst in flows.pairs], dtype=bool)
@@ -482,8 +453,7 @@ def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
     """Return the relative error of each flow's window at an end; 0 if unknown."""
     if not window_s:
         return np.zeros(len(flows))
-    found: Floats = m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
-    return found
+    return m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
 
 
 # --- rates above the line -------------------------------------------------------------------------
@@ -503,60 +473,34 @@ _BURST = (
 # --- windows -----------------------------------------------------------------------------------
 
 
-class _Excess(NamedTuple):
-    """Port above its line in one window."""
-
-    port: str
-    percent: float
-    bytes: float  # above the line
-
-
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
     """Yield a sentence for each direction and cause of rates above the line.
 
     The sentence names the port with the greatest excess, and the number of others.
     """
-    queue = site.queue_bytes or 0
+    flows, window_s = result.flows, result.entry["window_s"] or 0.0
     every = result.shares
-    if result.flows.window_off.any():
-        every = m.port_shares(result.flows, result.lines, every=True)
-    for words, end, waiting, shares in (
+    if flows.window_off.any():
+        every = m.port_shares(flows, result.lines, every=True)
+    for words, end, waiting, shares in (  # bytes between line and counter as the window opens
         ("delivered to it", "dst", 0, every.destination),
-        ("delivered from it", "src", queue, every.source),
+        ("delivered from it", "src", site.queue_bytes or 0, every.source),
     ):
-        causes: dict[str, list[_Excess]] = {}
-        for found in _above(result, end, waiting, shares):
-            causes.setdefault(_cause(result, found, end, site), []).append(found)
+        fast = {port: share for port, share in shares.items() if share and share > 100.0}
+        held = m.sum_by_port(flows.ends(end), _held_bytes(result)) if fast else {}
+        causes: dict[str, list[tuple[float, str]]] = {}
+        for port, percent in fast.items():
+            line_bytes = (result.lines.get(port) or 0) * window_s / 8.0
+            excess = (percent / 100.0 - 1.0) * line_bytes
+            if excess > LINE_ALARM_SHARE * line_bytes + waiting + (held[port] or 0.0):
+                cause = _cause(result, port, excess, end, site)
+                causes.setdefault(cause, []).append((percent, port))
         for cause, ports in causes.items():
-            worst = max(ports, key=lambda found: found.percent)
+            percent, port = max(ports, key=lambda found: found[0])
             more = f" (and {format.of(len(ports) - 1, 'more port')})" if len(ports) > 1 else ""
             yield (
-                f"{worst.port}{more}: {worst.percent:.2f} % of its line rate {words} in "
-                f"{result.label}: {cause}"
+                f"{port}{more}: {percent:.2f} % of its line rate {words} in {result.label}: {cause}"
             )
-
-
-def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> Iterator[_Excess]:
-    """Yield each port above its line.
-
-    waiting: bytes between a port's line and the counter when the window opens.
-    """
-    window_s = result.entry["window_s"]
-    held_bytes: m.ByPort | None = None
-    for port, percent in shares.items():
-        if percent is None or percent <= 100.0:
-            continue
-        line = result.lines.get(port)
-        if not line or not window_s:
-            continue
-        allowed = LINE_ALARM_SHARE * line * window_s / 8.0 + waiting
-        excess = (percent / 100.0 - 1.0) * line * window_s / 8.0
-        if excess <= allowed:
-            continue
-        if held_bytes is None:
-            held_bytes = m.sum_by_port(result.flows.ends(end), _held_bytes(result))
-        if excess > allowed + (held_bytes[port] or 0.0):
-            yield _Excess(port, percent, excess)
 
 
 def _held_bytes(result: m.PhaseResult) -> m.Floats:
@@ -578,26 +522,27 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
     return held
 
 
-def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
-    """Return the cause of a rate above the line: a host, the lab's shaper, or a wrong line rate."""
+def _cause(result: m.PhaseResult, port: str, excess: float, end: str, site: Site) -> str:
+    """Return the cause of a rate above the line: a host, the lab's shaper, or a wrong line rate.
+
+    excess: bytes above the line.
+    """
     place = ("src", "dst").index(end)
-    senders = (pair[0] for pair in result.flows.pairs if pair[place] == found.port)
-    ports = [found.port, *senders]
+    ports = [port, *(pair[0] for pair in result.flows.pairs if pair[place] == port)]
     limited = {limit["port"]: limit["reason"] for limit in result.entry["tester_limited"]}
-    for port in ports:
-        if port in limited:
-            return f"the host of {port} may be why: {limited[port]}"
-    if not site.burst_bytes or found.bytes > site.burst_bytes:
+    for one in ports:
+        if one in limited:
+            return f"the host of {one} may be why: {limited[one]}"
+    if not site.burst_bytes or excess > site.burst_bytes:
         # Bytes received in the windows of the port's flows and not sent in them.
         more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
-        early_bps = m.sum_by_port(result.flows.ends(end), more)[found.port] or 0.0
+        early_bps = m.sum_by_port(result.flows.ends(end), more)[port] or 0.0
         early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
-        return _BEFORE if early >= found.bytes else _NO_LINE
+        return _BEFORE if early >= excess else _NO_LINE
     asked = max(result.entry["intended_load"] or 0.0, 100.0)
-    for port in ports:
-        sent = result.shares.offered.get(port)
-        if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):
-            return f"the host of {port} sent late what was due before the window, and {_BURST}"
+    for one in ports:
+        if (result.shares.offered.get(one) or 0.0) > asked * (1.0 + LINE_ALARM_SHARE):
+            return f"the host of {one} sent late what was due before the window, and {_BURST}"
     return _BURST
 
 
