@@ -23,7 +23,7 @@ from typing import Any
 
 from common import ROOT, Figures, arguments, medians_in_turn, skip, switchbench, verdict
 
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("python", "system")]
 
 PATIENCE_MS = 60_000
 # By ranks: seconds to build, megabytes, seconds to answer.

@@ -19,7 +19,7 @@ from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary, gather
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.collector import Collector, is_event
-from switchbench.records.directory import RunDirectory, write_plan
+from switchbench.records.directory import CONFIGURATION, RunDirectory, write_plan
 from switchbench.records.rows import PhaseRows
 from switchbench.records.schema import Record, arrow_schema
 from switchbench.records.store import TableFile, TableWriter, finish, parquet_file, stream_files
@@ -126,7 +126,7 @@ def write_tables(directory: Path, run: Run, records: Iterable[Record]) -> None:
 def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
     """Return a results directory of these records as a run leaves it, sealed."""
     directory = RunDirectory(path)
-    directory.write_configuration(run.effective)
+    directory.write_document(CONFIGURATION, run.effective)
     write_plan(path, run)
     fix_clauses(run, directory)
     write_tables(path, run, records)

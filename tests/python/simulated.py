@@ -16,13 +16,22 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from recorded import write_tables
 from switchbench.analysis.summary import gather
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
-from switchbench.records.collector import PhaseData
-from switchbench.records.directory import RunDirectory, write_plan
-from switchbench.records.schema import record_batch
-from switchbench.records.store import TableWriter, finish
-from synthetic import about, hello, make_trial
+from switchbench.records.directory import CONFIGURATION, RunDirectory, write_plan
+from switchbench.records.store import finish
+from synthetic import (
+    about,
+    frame_side,
+    hello,
+    make_trial,
+    phase_record,
+    port_record,
+    tcp_side,
+    times_record,
+    trial_record,
+)
 
 MODULES = 4  # of ports
 LINE_BPS = 1_000_000_000
@@ -211,155 +220,88 @@ def _result(
     return _Result(names, phase, number, trial, counts[0], counts[1], start_ns)
 
 
-Row = dict[str, Any]
-
-
-def _flows(result: _Result) -> Iterator[Row]:
-    frames = result.trial.transport == "dpdk"
-    judged = dict.fromkeys(("duplicated", "reordered", "late", "forged", "corrupted"), 0)
-    times = {
-        f"{verb}_{name}": value
-        for verb in ("sent", "received")
-        for name, value in (
-            ("window_ns", WINDOW_NS),
-            ("first_run_ns", result.start_ns),
-            ("last_run_ns", result.start_ns + WINDOW_NS),
-        )
-    }
-    ends = zip(result.ends, result.offered.tolist(), result.delivered.tolist(), strict=True)
-    for (src, dst), sent, came in ends:
-        yield {
-            "src": src,
-            "dst": dst,
-            "source_reported": True,
-            "destination_reported": True,
-            "role": "generate",
-            "intended": sent,
-            **_counts("sent", sent, frames),
-            **_counts("received", came, frames),
-            **times,
-            **judged,
-        }
-
-
-def _counts(verb: str, count: int, frames: bool) -> Row:
-    if frames:
-        counts = {"frames": count, "frame_bytes": count * FRAME, "payload_bytes": count * PAYLOAD}
-    else:
-        counts = {"payload_bytes": count, "messages": count // MESSAGE}
-    return {f"{verb}_{part}{name}": n for part in ("", "window_") for name, n in counts.items()}
-
-
-def _intervals(result: _Result) -> Iterator[Row]:
-    """Return each flow's bytes, evenly over the spans but for the last one."""
-    payload = result.delivered * (PAYLOAD if result.trial.transport == "dpdk" else 1)
-    for (src, dst), count in zip(result.ends, payload.tolist(), strict=True):
-        least = count // SPANS * 9 // 10
-        parts = [(count - least) // (SPANS - 1)] * (SPANS - 1) + [least]
-        for number, part in enumerate(parts):
-            begin, end = (1000.0 * (number + more) / SPANS for more in (0, 1))
-            yield {"src": src, "dst": dst, "from_ms": begin, "to_ms": end, "payload_bytes": part}
-
-
 # Buckets that times fall into: about 8 us in the middle, a tail to 1 ms.
 _BUCKETS = {400: 6, 430: 40, 460: 200, 490: 400, 520: 300, 560: 40, 600: 10, 700: 3, 800: 1}
+_TIMES = {
+    "count": 1000, "sum_ns": 8_000_000, "min_ns": 2_300, "max_ns": 200_000,
+    "buckets": " ".join(f"{bucket}:{count}" for bucket, count in _BUCKETS.items()),
+}  # fmt: skip
 
 
-def _times(result: _Result) -> Iterator[Row]:
-    frames = result.trial.transport == "dpdk"
-    times = {"sum_ns": 8_000_000, "min_ns": 2_300, "max_ns": 200_000, "overflow": 0}
-    times |= {"count": 1000, "bucket": list(_BUCKETS), "bucket_count": list(_BUCKETS.values())}
-    for src, dst in result.ends:
-        for kind in ("one_way", "ipdv", "round_trip") if frames else ("round_trip",):
-            row = {"src": src, "dst": dst, "kind": kind, **times}
-            yield row | ({"bound_ns": 0} if kind == "one_way" else {})
-
-
-def _ports(result: _Result) -> Iterator[Row]:
+def _records(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[Json]:
+    """Yield the records of a phase: flows, their times and intervals, ports, nodes."""
+    trial, start_ns = result.trial, result.start_ns
+    place = {"trial": trial.id, "repeat": trial.repeat, "phase": result.number, "network": "lab"}
+    is_timed = choice.timed and result.number % choice.timed == 0
+    frames = trial.transport == "dpdk"
+    made = frame_side if frames else tcp_side
+    run_ns = {"first_run_ns": start_ns, "last_run_ns": start_ns + WINDOW_NS}
+    ends = zip(result.ends, result.offered.tolist(), result.delivered.tolist(), strict=True)
+    for flow, sent, came in ends:
+        yield made("source", *flow, sent, sent, intended=sent, **place, **run_ns)
+        yield made("destination", *flow, came, came, **place, **run_ns)
+        names = dict(zip(("src", "dst"), flow, strict=True))
+        for kind in ("one_way", "ipdv", "round_trip")[0 if frames else 2 :] if is_timed else ():
+            more = {"kind": kind, "bound_ns": 0 if kind == "one_way" else None}
+            yield times_record((), **place, **names, **more, **_TIMES)
+        payload = came * (PAYLOAD if frames else 1)
+        least = payload // SPANS * 9 // 10  # evenly over the spans but for the last one
+        parts = [(payload - least) // (SPANS - 1)] * (SPANS - 1) + [least]
+        marks = [1000.0 * number / SPANS for number in range(1, SPANS + 1)]
+        spans = {"from_ms": 0.0, "at_ms": marks, "flows": [(flow[0], parts)]}
+        yield {"type": "interval", "dst": flow[1]} | place | spans
     size = len(result.names)
     out = np.bincount(result.phase.src, weights=result.offered, minlength=size)
-    came = np.bincount(result.phase.dst, weights=result.delivered, minlength=size)
-    zeros = dict.fromkeys(
-        ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused",
-         "probes_sent", "probes_received", "dropped_receive", "dropped_send", "errors"), 0
-    )  # fmt: skip
-    for place, port in enumerate(result.trial.parts[0].ranks):
-        counts = {}
-        if result.trial.transport == "dpdk":
-            sent, got = int(out[place]), int(came[place])
-            counts = {"sent_frames": sent, "hardware_sent": sent}
-            counts |= {"received_frames": got, "hardware_received": got}
-        times = {"start_run_ns": result.start_ns, "stop_run_ns": result.start_ns + WINDOW_NS}
-        yield {"port": port.name, "variant": "send many"} | counts | zeros | times
-
-
-def _nodes(result: _Result, nodes: Sequence[str], state: str) -> Iterator[Row]:
-    """Yield the record of each node: the same skew, and its own CPU time."""
-    start = round(20 + 30 * np.sin(result.number) ** 2, 3)
-    cpu_s = 0.05 if result.trial.transport == "dpdk" else 0.4
-    for node in nodes:
-        yield {
-            "node": node, "name": result.phase.name, "start_run_ns": result.start_ns,
-            "window_ns": WINDOW_NS, "elapsed_ns": WINDOW_NS + 600_000_000,
-            "start_skew_us": start, "stop_skew_us": 3 * start, "skew_bound_us": 0.5,
-            "state": state, "drained": True, "cpu_span_s": 1.6, "cpu_s": cpu_s,
-            "cpu_idle_s": 3.2 - 2 * cpu_s, "cpus": 2,
-        }  # fmt: skip
-
-
-def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> PhaseData:
-    """Return the rows of a phase, as the controller appends them."""
-    timed = choice.timed and result.number % choice.timed == 0
-    found = {
-        "flows": _flows(result),
-        "ports": _ports(result),
-        "histograms": _times(result) if timed else (),
-        "intervals": _intervals(result),
-        "phases": _nodes(result, nodes, choice.state),
-    }
-    trial = result.trial
-    place = {"trial": trial.id, "repeat": trial.repeat, "phase": result.number, "network": "lab"}
-    tables = {name: [row | place for row in rows] for name, rows in found.items()}
-    return {name: record_batch(name, rows) for name, rows in tables.items() if rows}
+    got = np.bincount(result.phase.dst, weights=result.delivered, minlength=size)
+    run_ns = {"start_run_ns": start_ns, "stop_run_ns": start_ns + WINDOW_NS}
+    for name, sent, came in zip(result.names, out.tolist(), got.tolist(), strict=True):
+        counts: Json = {"probes_sent": 0, "probes_received": 0, "variant": "send many"}
+        if frames:
+            counts |= dict.fromkeys(("sent_frames", "hardware_sent"), int(sent))
+            counts |= dict.fromkeys(("received_frames", "hardware_received"), int(came))
+        yield port_record(name, pause=None, **counts, **place, **run_ns)
+    skew_us = round(20 + 30 * np.sin(result.number) ** 2, 3)
+    cpu_s = 0.05 if frames else 0.4
+    for node in nodes:  # the same skew, and its own CPU time
+        yield phase_record(
+            node, **place, name=result.phase.name, start_run_ns=start_ns,
+            elapsed_ns=WINDOW_NS + 600_000_000, start_skew_us=skew_us, stop_skew_us=3 * skew_us,
+            state=choice.state, cpu_span_s=1.6, cpu_s=cpu_s, cpu_idle_s=3.2 - 2 * cpu_s,
+        )  # fmt: skip
 
 
 # --- the directory -----------------------------------------------------------------------------
 
 
-def _events(nodes: Sequence[str], ports: Sequence[Port]) -> Iterator[Row]:
-    """Return what nodes say before the first trial."""
+def _run_records(choice: Choice, run: Run) -> Iterator[Json]:
+    """Yield the records of a run in their order."""
+    nodes = [process.name for process in run.site.processes]
+    draw, now_ns = np.random.default_rng(choice.seed), 1_000_000_000_000
     for number, node in enumerate(nodes):
         yield hello(node, host=node, boot=f"{number:016x}")
     opened = {"link_bps": LINE_BPS, "line_rate_bps": LINE_BPS, "driver": "simulated"}
-    for port in ports:
+    for port in run.site.ports:
         place = {"type": "port-open", "node": port.host, "port": port.name, "network": "lab"}
         yield from (place | {"transport": name} | opened for name in port.transports)
     ready = {"clock": "shared", "clock_reason": "boot ids are equal", "clock_id": "one"}
     yield from ({"type": "ready", "node": node} | ready for node in nodes)
+    for trial in run.trials:
+        phases = phases_of(trial.pattern["name"], len(trial.parts[0].ranks), choice.seed)
+        for number, phase in enumerate(phases):
+            now_ns += 2_000_000_000  # run time goes on from phase to phase
+            yield from _records(_result(choice, trial, number, phase, now_ns, draw), choice, nodes)
+        elapsed_ns = trial.phases * 2_000_000_000
+        own = {"trial": trial.id, "repeat": trial.repeat, "phases": trial.phases}
+        yield from (trial_record(node, **own, elapsed_ns=elapsed_ns) for node in nodes)
 
 
 def simulate(path: Path, choice: Choice) -> Path:
     """Makes a results directory, and returns it."""
     run = run_of(choice)
     directory = RunDirectory(path)
-    directory.write_configuration(run.effective)
+    directory.write_document(CONFIGURATION, run.effective)
     write_plan(path, run)
-    nodes = [process.name for process in run.site.processes]
-    draw, now_ns = np.random.default_rng(choice.seed), 1_000_000_000_000
-    with TableWriter(path) as tables:
-        for event in _events(nodes, run.site.ports):
-            tables.add_event(event)
-        for trial in run.trials:
-            ranks = len(trial.parts[0].ranks)
-            phases = phases_of(trial.pattern["name"], ranks, choice.seed)
-            for number, phase in enumerate(phases):
-                now_ns += 2_000_000_000  # run time goes on from phase to phase
-                result = _result(choice, trial, number, phase, now_ns, draw)
-                tables.add_phase(_tables(result, choice, nodes))
-            end = {"type": "trial", "trial": trial.id, "repeat": trial.repeat, "state": "complete"}
-            end |= {"phases": trial.phases, "elapsed_ns": trial.phases * 2_000_000_000}
-            for node in nodes:
-                tables.add_event(end | {"node": node})
+    write_tables(path, run, _run_records(choice, run))
     finish(path, run)
     summary = gather(run, path).finish(about(), [])
     directory.write_summary({**summary, "warnings": [], "not_measured": []})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -125,6 +126,30 @@ def trial_record(node: str, **changes: Any) -> dict[str, Any]:
     return {
         "type": "trial", "node": node, "trial": 0, "repeat": 0, "phases": 1,
         "elapsed_ns": 1_800_000_000, "state": "complete",
+    } | changes  # fmt: skip
+
+
+def bucket_of(ns: int) -> int:
+    """Return the bucket of a time, as engine/measure/histogram.h has it."""
+    if ns < 128:
+        return ns
+    power = ns.bit_length() - 1
+    return (power - 6) * 64 + (ns >> (power - 6))
+
+
+def buckets_of(times_ns: Iterable[int]) -> str:
+    """Return the buckets of a node's record of these times."""
+    counts = Counter(map(bucket_of, times_ns))
+    return " ".join(f"{bucket}:{count}" for bucket, count in sorted(counts.items()))
+
+
+def times_record(times_ns: Sequence[int], **changes: Any) -> dict[str, Any]:
+    """Return a record of round trips from node1 to node2."""
+    return PLACE | {
+        "type": "histogram", "node": "node1", "kind": "round_trip", "src": "node1:e0",
+        "dst": "node2:e0", "unit": "ns", "count": len(times_ns), "sum_ns": sum(times_ns),
+        "min_ns": min(times_ns, default=None), "max_ns": max(times_ns, default=None),
+        "overflow": 0, "lost": None, "bound_ns": None, "buckets": buckets_of(times_ns),
     } | changes  # fmt: skip
 
 

@@ -503,7 +503,7 @@ def test_repeats_that_follow_each_other_are_worth_less() -> None:
     assert single is not None
     # The half width that the summary's `statistics` gives this side alone.
     error = slow.other.error[0]
-    assert single.half_width == pytest.approx(statistics.t_quantile(0.95, 7) * error)
+    assert single.ci_half_width == pytest.approx(statistics.t_quantile(0.95, 7) * error)
 
 
 def test_holm() -> None:

@@ -82,7 +82,7 @@ def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
     assert measured.damage == []
     found = {}
     for plan in {plan_key(entry): entry for entry in measured.summary["trials"]}.values():
-        flows = measured.records.flows(plan_key(plan))
+        flows = measured.flows(plan)
         assert flows is not None
         for phase in np.unique(flows.phase):
             here = flows.phase == phase

@@ -29,7 +29,7 @@ import pytest
 from conftest import Command
 from recorded import Feed, results, rows_in, write_tables
 from switchbench.analysis import sealing
-from switchbench.analysis.data import Columns
+from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import gather
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
@@ -429,9 +429,9 @@ def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
             refused += 1
         assert sentence.isprintable(), name
         assert str(path) in sentence, name
-        columns = Columns([port.name for port in run.site.ports])
-        columns.read(path)
-        assert all(sentence.isprintable() for sentence in columns.damage), name
+        measured = Measured(path, {}, ports=[port.name for port in run.site.ports])
+        measured.read()
+        assert all(sentence.isprintable() for sentence in measured.damage), name
     assert refused > 600 / step
     assert read > 100 / step
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorded import Feed, fed, write_tables
-from switchbench.analysis.data import Columns, PlanKey, plan_key, tidy
+from switchbench.analysis.data import Measured, tidy
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.summary import gather
 from switchbench.base.errors import ConfigurationError
@@ -164,10 +164,10 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
     assert stopped == {
         n for n, phase in enumerate(happened) if phase.state in UNSETTLED and n in entries
     }
-    columns = Columns(PORTS, {plan_key(entry): stopped for entry in summary["trials"]})
-    columns.read(directory)
-    assert columns.damage == []
-    flows = [found for entry in entries.values() if (found := columns.flows(plan_key(entry)))]
+    measured = Measured(directory, summary, ports=PORTS)
+    measured.read()
+    assert measured.damage == []
+    flows = [found for entry in entries.values() if (found := measured.flows(entry))]
     rows, told = tidy(directory, summary).to_pylist(), live(run, records)
     seen = measured_bps({(0, 0): run.trials[0]}, directory)
     for number, phase in enumerate(happened):
@@ -208,8 +208,8 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
         assert told[number].lost.total() == (known if phase.state == "complete" else 0)
         line = {pair: rate * (FRAME_PAYLOAD + 38) / FRAME_PAYLOAD for pair, rate in rates.items()}
         delivered = seen.get((run.trials[0].point, "lab", number), {})
-        measured = {pair: bps[0] / 1e6 for pair, bps in delivered.items() if bps}
-        assert measured == pytest.approx(line)
+        on_line = {pair: bps[0] / 1e6 for pair, bps in delivered.items() if bps}
+        assert on_line == pytest.approx(line)
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.2, 0.5, 0.9, 1.0])
@@ -304,13 +304,17 @@ def test_a_table_of_all_spans(tmp_path: Path) -> None:
         )
     ]
     write_tables(tmp_path, make_run(SITE), records)
-    table = Columns(["a", "b", "c"])
-    table.read(tmp_path)
-    spans = table.spans(PlanKey(3, 1, "lab"))
+    measured = Measured(tmp_path, {}, ports=["a", "b", "c"])
+    measured.read()
+    plan = {"trial": 3, "repeat": 1, "network": "lab", "traffic": "stream"}
+    spans = measured.spans(plan)
     assert spans is not None
-    columns = (spans.phase, spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.payload_bytes)
+    columns = (spans.phase, spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.mbps)
     assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [
-        (2, 0, 2, 0.5, 100.0, 10.0), (2, 0, 2, 100.0, 200.0, 20.0), (2, 1, 2, 0.5, 100.0, 30.0),
-        (2, 1, 2, 100.0, 200.0, 40.0), (2, 2, 0, 200.0, 450.0, 50.0),
+        (2, src, dst, begin, end, pytest.approx(8e-3 * payload / (end - begin)))
+        for src, dst, begin, end, payload in (
+            (0, 2, 0.5, 100.0, 10), (0, 2, 100.0, 200.0, 20), (1, 2, 0.5, 100.0, 30),
+            (1, 2, 100.0, 200.0, 40), (2, 0, 200.0, 450.0, 50),
+        )
     ]  # fmt: skip
-    assert (table.damage, table.spans(PlanKey(3, 0, "lab"))) == ([], None)
+    assert (measured.damage, measured.spans(plan | {"repeat": 0})) == ([], None)

@@ -341,7 +341,7 @@ def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
     """The project's own examples compile, and what was understood gives the same run."""
     run = compile_run(read(Request(PROJECT / conf)))
     assert_same(tmp_path, run)
-    RunDirectory(tmp_path / "new").write_configuration(run.effective)
+    RunDirectory(tmp_path / "new").write_document(CONFIGURATION, run.effective)
     assert load(tmp_path / "new" / CONFIGURATION) == run.effective
 
 

@@ -30,8 +30,9 @@ from simulated import LOSSY, SPANS, Choice, simulate
 from simulated import LOSSY_PHASES as PHASES
 from switchbench import __version__
 from switchbench.analysis import data
-from switchbench.analysis.data import Columns, Measured, PlanKey, PlanTimes, Spans, plan_key
+from switchbench.analysis.data import Measured
 from switchbench.analysis.location.facts import WORDS
+from switchbench.analysis.phases import before_last
 from switchbench.base.errors import ConfigurationError
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
@@ -250,7 +251,7 @@ def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     plan = measured.summary["plans"][0]
     phases = measured.phases_of(plan)
     assert [entry["lost_frames"] for entry in phases] == [None] * len(phases)
-    flows = measured.records.flows(plan_key(plan))
+    flows = measured.flows(plan)
     assert flows is not None
     assert np.isnan(flows.lost).all()
     rows = data.tidy(directory, measured.summary).to_pylist()
@@ -383,12 +384,11 @@ def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def rate_of(simulated_run: Path, plan: PlanKey, src: str, dst: str) -> float:
+def rate_of(simulated_run: Path, plan: dict[str, Any], src: str, dst: str) -> float:
     """Return a flow's throughput in Mbit/s, by hand."""
-    wanted = (*plan, src, dst)
-    keys = ("trial", "repeat", "network", "src", "dst")
+    wanted = {key: plan[key] for key in ("trial", "repeat", "network")} | {"src": src, "dst": dst}
     rows = rows_in(simulated_run, "flows")
-    row = next(row for row in rows if tuple(row[key] for key in keys) == wanted)
+    row = next(row for row in rows if row | wanted == row)
     return 8e3 * float(row["received_window_payload_bytes"]) / float(row["received_window_ns"])
 
 
@@ -401,7 +401,7 @@ def test_heat_map_has_each_flow_at_its_place(
     assert np.isnan(np.diag(cells)).all()
     plans = plans_of(measured, pattern="aapc", transport="dpdk")
     for src, dst in (("node1", "node2"), ("node3", "node12"), ("node16", "node1")):
-        by_hand = [rate_of(simulated_run, plan_key(p), f"{src}:e0", f"{dst}:e0") for p in plans]
+        by_hand = [rate_of(simulated_run, p, f"{src}:e0", f"{dst}:e0") for p in plans]
         shown = cells[one["y"].index(src), one["x"].index(dst)]
         assert shown == pytest.approx(np.mean(by_hand), rel=4e-5)
 
@@ -439,7 +439,7 @@ def test_a_loss_map_is_made_of_all_frames_of_the_summary(measured: Measured) -> 
     plans = plans_of(measured, transport="dpdk")
     assert plans
     for plan in plans:
-        flows = measured.records.flows(plan_key(plan))
+        flows = measured.flows(plan)
         assert flows is not None
         assert flows.lost.sum() == plan["lost_frames"]
         assert flows.offered.sum() == plan["offered_frames"]
@@ -467,7 +467,7 @@ def test_many_ranks_share_cells_that_show_the_worst() -> None:
 
 def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
     plan = plans_of(measured, pattern="pairs", transport="tcp")[0]
-    spans = measured.records.spans(plan_key(plan))
+    spans = measured.spans(plan)
     assert spans is not None
     assert len(spans.src) == RANKS * SPANS
     last = spans.to_ms == spans.to_ms.max()
@@ -479,22 +479,19 @@ def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
 def test_the_end_of_a_transfer_is_each_flows_own() -> None:
     """Flows of two phases and three ports; one of them brings nothing."""
     flows = [(phase, src, dst) for phase in (0, 1) for src, dst in ((0, 1), (1, 0), (0, 2), (2, 0))]
-    phase, src, dst = (np.repeat([flow[i] for flow in flows], 3) for i in range(3))
-    ends = np.tile([0.5, 1.5, 2.5], len(flows))
+    flow = np.repeat(np.arange(len(flows)), 3)
     came = np.concatenate([[9.0] * done + [0.0] * (3 - done) for done in (3, 2, 1, 0, 1, 2, 3, 3)])
-    kept = Spans(phase, src, dst, ends - 0.5, ends, came).until_done()
-    left = [int(((kept.phase == p) & (kept.src == s) & (kept.dst == d)).sum()) for p, s, d in flows]
-    assert left == [2, 1, 0, 0, 0, 1, 2, 2]
+    assert np.bincount(flow, before_last(flow, came > 0)).tolist() == [2, 1, 0, 0, 0, 1, 2, 2]
 
 
 def test_distribution_agrees_with_the_summarys_percentiles(
     measured: Measured, drawn: dict[str, Figure]
 ) -> None:
     plan = plans_of(measured, pattern="pairs", transport="dpdk")[0]
-    times = measured.records.times(plan_key(plan), "one_way")
+    times = measured.times(plan, "one_way")
     assert times is not None
     latency = measured.phases_of(plan)[0]["latency"]["one_way"]
-    assert times.counts.sum() == latency["count"]
+    assert times.count == latency["count"]
     for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)):
         assert times.quantile_ns(share) / 1e3 == pytest.approx(latency[name], rel=0.01)
     curve = trace(drawn["percentiles-one-way"], "pairs")
@@ -610,14 +607,6 @@ def test_coarse_numbers_are_within_what_is_shown() -> None:
     assert chart.coarse(np.array([0.0, 100.0])).tolist() == [0.0, 100.0]
 
 
-def test_times_of_plans_add_up() -> None:
-    one = PlanTimes(np.array([10.0, 20.0]), np.array([1, 2]))
-    both = PlanTimes.merged([one, PlanTimes(np.array([20.0, 30.0]), np.array([3, 4]))])
-    assert both.values_ns.tolist() == [10.0, 20.0, 30.0]
-    assert both.counts.tolist() == [1, 5, 4]
-    assert both.quantile_ns(0.5) == 20.0
-
-
 def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
     """Delays between estimated clocks are corrected by the later estimates."""
     said = {"type": "ready", "clock": "estimated", "clock_reason": "boot ids differ"}
@@ -635,12 +624,15 @@ def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
         for row in rows_in(copy, "phases")
     ]
     replace_rows(copy, "phases", nodes)
-    times = Measured.load(copy).records.times(PlanKey(0, 0, "lab"), "one_way")
-    before = Measured.load(copy).records.times(PlanKey(2, 1, "lab"), "one_way")
+    measured = Measured.load(copy)
+    times, before = (
+        measured.times({"trial": trial, "repeat": repeat, "network": "lab"}, "one_way")
+        for trial, repeat in ((0, 0), (2, 1))
+    )
     assert times is not None
     assert before is not None
     # A chain's flow goes to the next node, which was off by 1 µs more than its source.
-    assert times.values_ns.tolist() == (before.values_ns + 1000).tolist()
+    assert list(times.times) == [ns + 1000 for ns in before.times]
 
 
 # --- the report's first page ----------------------------------------------------------------------
@@ -771,10 +763,8 @@ def predicted_by(directory: Path, conf: str = TEXTS["two racks"]) -> Measured:
                     frames = round(rate * FRAMES_PER_MBPS)
                     lines.append(frame_side("destination", src, dst, frames, frames, **place))
     write_tables(directory, run, lines)
-    columns = Columns(ports)
-    columns.read(directory)
     summary: dict[str, Any] = {"plans": [{"traffic": "stream"}]}
-    return Measured(directory, summary, ports=ports, records=columns)
+    return Measured(directory, summary, ports=ports)
 
 
 @needs_engine

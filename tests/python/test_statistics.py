@@ -56,10 +56,10 @@ def test_an_interval_by_hand() -> None:
     found = interval([5.0, 1.0, 4.0, 2.0, 3.0], 0.95)
     assert found is not None
     assert found.mean == 3.0
-    assert found.deviation == pytest.approx(math.sqrt(2.5))
-    assert found.half_width == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
-    assert found.width == pytest.approx(2 * found.half_width / 3)
-    assert (found.low, found.high) == (3 - found.half_width, 3 + found.half_width)
+    assert found.standard_deviation == pytest.approx(math.sqrt(2.5))
+    assert found.ci_half_width == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
+    assert found.width == pytest.approx(2 * found.ci_half_width / 3)
+    assert (found.ci_low, found.ci_high) == (3 - found.ci_half_width, 3 + found.ci_half_width)
     assert not found.dependent
 
 
@@ -70,7 +70,7 @@ def test_an_interval_by_hand() -> None:
 def test_width_of_few_or_equal_values(values: tuple[float, ...], width: float | None) -> None:
     found = interval(values, 0.95)
     assert (found and found.width) == width
-    assert found is None or (found.correlation, found.dependent) == (None, False)
+    assert found is None or (found.autocorrelation, found.dependent) == (None, False)
 
 
 def test_intervals_cover_the_truth() -> None:
@@ -80,7 +80,7 @@ def test_intervals_cover_the_truth() -> None:
     for _ in range(runs):
         found = interval([draw.gauss(100, 3) for _ in range(4)], 0.95)
         assert found is not None
-        covered += found.low <= 100 <= found.high
+        covered += found.ci_low <= 100 <= found.ci_high
     assert abs(covered / runs - 0.95) < 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
@@ -96,7 +96,7 @@ def follow(draw: random.Random, weight: float, count: int) -> list[float]:
 def test_autocorrelation() -> None:
     values = [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0], [1.0, -1.0] * 50]
     values.append(follow(random.Random(1), 0.8, 5000))
-    found = [one and one.correlation for one in (interval(some, 0.95) for some in values)]
+    found = [one and one.autocorrelation for one in (interval(some, 0.95) for some in values)]
     assert found == [
         None, pytest.approx(0.4), pytest.approx(-0.99), pytest.approx(0.8, abs=0.05),
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def test_independent_repeats_seldom_look_dependent(count: int) -> None:
     coefficients = (left[:, 1:] * left[:, :-1]).sum(axis=1) / (left**2).sum(axis=1)
     first = interval(draws[0].tolist(), 0.95)
     assert first is not None
-    assert coefficients[0] == pytest.approx(first.correlation)
+    assert coefficients[0] == pytest.approx(first.autocorrelation)
     assert 0.048 < np.mean(coefficients > greatest_by_chance(np.float64(count))) < 0.06
 
 
@@ -121,10 +121,10 @@ def test_dependent_repeats_get_a_wider_interval() -> None:
         values = follow(draw, 0.8, 30)
         found = interval(values, 0.95)
         assert found is not None
-        half = t_quantile(0.95, 29) * found.deviation / math.sqrt(30)
+        half = t_quantile(0.95, 29) * found.standard_deviation / math.sqrt(30)
         plain += abs(found.mean - 100) <= half
-        covered += found.low <= 100 <= found.high
-        assert found.half_width >= half * (1 - 1e-12)
+        covered += found.ci_low <= 100 <= found.ci_high
+        assert found.ci_half_width >= half * (1 - 1e-12)
     assert plain / runs < 0.6
     assert covered / runs > 0.75  # r is estimated too small from 30 repeats
 

@@ -29,13 +29,23 @@ from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site,
 from switchbench.plan import compile
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
-from switchbench.records.rows import Histogram, NameIndex, PhaseKey
+from switchbench.records.collector import times_row
+from switchbench.records.rows import Histogram, NameIndex, PhaseKey, PhaseRows
 from switchbench.records.schema import DamagedRecord
 from switchbench.records.store import TableWriter
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
 from switchbench.render.terminal import show_messages
-from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side
+from synthetic import (
+    buckets_of,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    rows_of,
+    tcp_side,
+    times_record,
+)
 
 TCP = LAB + "transport: tcp\n"
 
@@ -67,17 +77,13 @@ def test_memory_of_all_ranks(
 def execution(trial: Trial, rank: str, times_us: list[float], **changes: Any) -> dict[str, Any]:
     """Return a rank's record of repetitions; with a batch, of their means."""
     times = [round(1000 * time) for time in times_us]
-    counts: dict[int, int] = {}
-    for ns in times:
-        counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
     batch = trial_document(trial)["schedule"]["batch"]
     return {
         "type": "execution", "node": rank.partition(":")[0], "trial": trial.id,
         "repeat": trial.repeat, "phase": 0, "network": "lab", "rank": rank,
         "repetitions": batch * len(times), "batch": batch, "batches": len(times),
         "sum_ns": batch * sum(times), "min_ns": min(times), "max_ns": max(times),
-        "verified": None,
-        "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
+        "verified": None, "buckets": buckets_of(times),
     } | changes  # fmt: skip
 
 
@@ -93,15 +99,10 @@ def steps_trial(number: int = 0, batch: int = 1, **changes: Any) -> Trial:
 
 def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
     """Return a table with these records."""
-    table = ExecutionTable({(trial.id, trial.repeat): trial for trial, _ in records})
-    for trial, record in records:
-        times = Histogram()
-        times.add_record(record | {"count": record["batches"]})
-        own = {"src": record["rank"], "kind": "execution"}
-        own |= {name: record[name] for name in ("repetitions", "verified")}
-        (row,) = rows_of("histograms", times.row() | own).records()
-        key = PhaseKey(trial.id, trial.repeat, record["network"], record["phase"])
-        table.add(key, [row])
+    table, by_trial = ExecutionTable(), {trial.id: trial for trial, _ in records}
+    for trial in by_trial.values():
+        rows = [times_row(record) for one, record in records if one is trial]
+        table.add(trial, "lab", PhaseRows(tables={"histograms": rows_of("histograms", *rows)}))
     return table
 
 
@@ -162,7 +163,6 @@ def test_a_rank_that_ended_early_is_not_idle() -> None:
         (trial, execution(trial, "node1:e0", [10.0])),
         (trial, execution(trial, "node2:e0", [1.0], batches=0, buckets="")),
     )
-    table.add_flows(trial, "lab", 0, flows_of())
     assert table.average_us(trial, "lab") is None
 
 
@@ -259,7 +259,7 @@ def test_one_mean_has_one_interval() -> None:
     }  # fmt: skip
     found = interval(times, 0.9, chosen=True)
     assert found is not None
-    assert statistic["ci_half_width"] == pytest.approx(found.half_width)
+    assert statistic["ci_half_width"] == pytest.approx(found.ci_half_width)
     runs = [kernel_run("tcp", i, (us, us), repeat=i) for i, us in enumerate(times)]
     kernels = summary_of(
         [replace(trial, repeats=asked) for trial, _ in runs],
@@ -267,8 +267,8 @@ def test_one_mean_has_one_interval() -> None:
     )["steps"]["kernels"]
     assert (kernels[0]["trials"], kernels[0]["iteration_us"]) == ([0, 1, 2, 3, 4], 50.2)
     assert kernels[0]["by_repeat_s"] == pytest.approx([15e-6 * us for us in times])
-    assert kernels[0]["ci_s"]["low"] == pytest.approx(15e-6 * found.low, abs=1e-6)
-    assert kernels[0]["ci_s"]["high"] == pytest.approx(15e-6 * found.high, abs=1e-6)
+    assert kernels[0]["ci_s"]["low"] == pytest.approx(15e-6 * found.ci_low, abs=1e-6)
+    assert kernels[0]["ci_s"]["high"] == pytest.approx(15e-6 * found.ci_high, abs=1e-6)
 
 
 @needs_engine
@@ -321,31 +321,14 @@ def test_a_bandwidth_above_its_line_is_an_alarm(
 # --- messages there and back ----------------------------------------------------------------------
 
 
-def bucket(ns: int) -> int:
-    """Return the index of engine/measure/histogram.h, by its formula."""
-    shift = max(0, ns.bit_length() - 7)
-    return (shift << 6) + (ns >> shift)
-
-
-def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]:
-    """Return a flow's record of round trips."""
-    counts: dict[int, int] = {}
-    for ns in times_ns:
-        counts[bucket(ns)] = counts.get(bucket(ns), 0) + 1
-    return {
-        "type": "histogram", "node": "node1", "kind": "pingpong", "trial": trial, "repeat": 0,
-        "network": "lab", "phase": 0, "src": "node1:e0", "dst": "node2:e0", "unit": "ns",
-        "count": len(times_ns),
-        "sum_ns": sum(times_ns), "min_ns": min(times_ns, default=None),
-        "max_ns": max(times_ns, default=None), "lost": 0,
-        "buckets": " ".join(f"{index}:{count}" for index, count in sorted(counts.items())),
-    } | changes  # fmt: skip
+def pingpong(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]:
+    """Return a flow's record of a ping-pong's round trips."""
+    return times_record(times_ns, trial=trial, **{"kind": "pingpong", "lost": 0} | changes)
 
 
 def add(table: series.SweepTable, record: dict[str, Any]) -> None:
     """The times of one record, as its phase has them."""
-    times = Histogram()
-    times.add_record(record)
+    times = Histogram.of_row(times_row(record))
     key = PhaseKey(record["trial"], record["repeat"], record["network"], record["phase"])
     table.add(key, {(record["src"], record["dst"]): {record["kind"]: times}})
 
@@ -363,7 +346,7 @@ def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
             )
             trials[number, 0] = trial
             round_ns = round(2000 * (latency_us + 8 * size / mbps))
-            records.append(histogram(number, [round_ns] * 100))
+            records.append(pingpong(number, [round_ns] * 100))
     table = series.SweepTable(trials)
     for record in records:
         add(table, record)
@@ -437,8 +420,8 @@ def test_trials_that_are_no_sweep_have_no_curve() -> None:
     """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
     sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")
     table = series.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
-    add(table, histogram(0, [2000] * 100, lost=4))
-    add(table, histogram(1, [2000] * 50))
+    add(table, pingpong(0, [2000] * 100, lost=4))
+    add(table, pingpong(1, [2000] * 50))
     (curve,) = table.curves()
     assert [(point["size"], point["round_trips"]) for point in curve["points"]] == [(64, 50)]
 
@@ -447,7 +430,7 @@ def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty times would be a guess: there is none."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
     table = series.SweepTable(trials)
-    add(table, histogram(0, list(range(2000, 2050)), lost=2))
+    add(table, pingpong(0, list(range(2000, 2050)), lost=2))
     (point,) = next(table.curves())["points"]
     assert point["latency_us"]["p99"] is None
     assert point["latency_us"]["p50"] == pytest.approx(1.012, abs=0.01)
@@ -519,7 +502,7 @@ def test_single_times_by_trial(tmp_path: Path) -> None:
 def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
     """The times are in one file, and the messages that never came back in another."""
     times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
-    flows = [histogram(0, [100_000] * 500, lost=2), histogram(0, [100_000] * 500, lost=1)]
+    flows = [pingpong(0, [100_000] * 500, lost=2), pingpong(0, [100_000] * 500, lost=1)]
     flows[1] |= {"node": "node3", "src": "node3:e0", "dst": "node4:e0"}
     run = make_run(make_site(4), scatter_trial())
     write_tables(tmp_path, run, [*flows, samples_record(times)])

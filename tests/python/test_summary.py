@@ -36,6 +36,7 @@ from rich.console import Console
 from recorded import Feed, fed, validate_summary
 from switchbench.analysis import measures
 from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP, Load, Part, Run, Schedule, Trial
+from switchbench.records.collector import times_row
 from switchbench.records.rows import (
     Histogram,
     Packets,
@@ -49,6 +50,8 @@ from switchbench.records.schema import DamagedRecord
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
+    bucket_of,
+    buckets_of,
     flows_of,
     frame_side,
     hello,
@@ -59,6 +62,7 @@ from synthetic import (
     phase_record,
     port_record,
     tcp_side,
+    times_record,
     trial_record,
 )
 
@@ -117,9 +121,8 @@ def clocks_of(case: Json) -> list[Json]:
         lacking = [*unknown, *(known if bound is None else ())]
         records.append({"type": "clock", "node": node} | place | known | dict.fromkeys(lacking))
     bound, zeros, *span = case["delays"]
-    times = {"kind": "one_way", "bound_ns": bound, "src": "node1:e0", "dst": "node2:e0"}
-    own = {"type": "histogram", "node": "node2", "network": "lab", "unit": "ns"}
-    return [*records, record([0] * zeros + list(range(*span))) | own | place | times]
+    times = [0] * zeros + list(range(*span))
+    return [*records, times_record(times, node="node2", kind="one_way", bound_ns=bound)]
 
 
 def is_of(record: Json, words: list[str]) -> bool:
@@ -478,41 +481,14 @@ def test_line_bits_of_a_message_that_is_not_whole() -> None:
 # --- times from histograms ------------------------------------------------------------------------
 
 
-def index_of(value: int) -> int:
-    """Return the bucket of a time, as engine/measure/histogram.h has it."""
-    if value < 128:
-        return value
-    power = value.bit_length() - 1
-    return (power - 6) * 64 + (value >> (power - 6))
-
-
-def record(values: list[int], **changes: Any) -> dict[str, Any]:
-    """Return a histogram record in one part."""
-    counts: dict[int, int] = {}
-    for value in values:
-        counts[index_of(value)] = counts.get(index_of(value), 0) + 1
-    return {
-        "count": len(values),
-        "sum_ns": sum(values),
-        "min_ns": min(values, default=None),
-        "max_ns": max(values, default=None),
-        "overflow": 0,
-        "lost": None,
-        "bound_ns": None,
-        "buckets": " ".join(f"{index}:{number}" for index, number in counts.items()),
-    } | changes
-
-
 def times(values: list[int], **changes: Any) -> Histogram:
     """Return times of one record."""
-    made = Histogram()
-    made.add_record(record(values, **changes))
-    return made
+    return Histogram.of_row(times_row(times_record(values, **changes)))
 
 
 def test_buckets_are_the_engines() -> None:
     for value in (0, 1, 127, 128, 129, 1000, 123_456, 10**9, 2**39 + 5):
-        least, width = bucket_bounds(index_of(value))
+        least, width = bucket_bounds(bucket_of(value))
         assert least <= value < least + width
         assert width <= max(1, value / 64)
     with pytest.raises(ValueError, match="2240"):
@@ -553,9 +529,7 @@ def test_too_few_samples_are_said_and_not_printed() -> None:
     assert (shown["min"], shown["p50"], shown["pdv"]) == (1.0, None, None)
     assert shown["reasons"]["p50"] == "p50 needs 2 samples, there is 1"
     assert figures(ROUND_TRIP, None)["reasons"] == {"all": "nothing was measured"}
-    whole = record(list(range(1, 101)))
-    torn = Histogram()
-    torn.add_record(whole | {"buckets": " ".join(whole["buckets"].split()[:50])})
+    torn = times(list(range(1, 101)), buckets=buckets_of(range(1, 51)))
     assert figures(ROUND_TRIP, torn)["p50"] is None
     assert figures(ROUND_TRIP, torn)["reasons"]["p50"] == "some of the histogram is missing"
     variation = figures(IPDV, times([3] * 2000))
@@ -588,17 +562,10 @@ def test_a_phase_names_its_worst_flow() -> None:
     assert worst["p99"] == pytest.approx(9, rel=0.01)
 
 
-FLOW_ENDS = {"src": "node1:e0", "dst": "node2:e0"}
-PLACE = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
-
-
 def timed_summary(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
     """Return a run of one pair with times, checked against the schema."""
-    head = {"type": "histogram", "node": "node1"} | PLACE | FLOW_ENDS
-    trips = head | {"kind": "round_trip"} | record([300_000] * 150, lost=2)
-    delays = (
-        head | {"node": "node2"} | {"kind": "one_way"} | record([150_000] * 8000, bound_ns=bound_ns)
-    )
+    trips = times_record([300_000] * 150, lost=2)
+    delays = times_record([150_000] * 8000, node="node2", kind="one_way", bound_ns=bound_ns)
     records = pair_records()
     records[-4:-4] = [trips, delays]
     site = make_site()

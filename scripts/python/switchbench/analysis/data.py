@@ -13,7 +13,7 @@ column is declared once (`export` in tables.toml), for the codebook and the Parq
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -38,7 +38,16 @@ from ..records.directory import (
     read_plan,
     refuse_endless,
 )
-from ..records.rows import MIDDLES, NOTHING, NS_PER_US, Floats, Numbers, PhaseFlows, Rows
+from ..records.rows import (
+    MIDDLES,
+    NOTHING,
+    NS_PER_US,
+    Floats,
+    Histogram,
+    NameIndex,
+    PhaseFlows,
+    Rows,
+)
 from ..records.schema import EXPORT, MOMENT, columns_of
 from ..records.store import TableFile, Tables, has_tables
 from ..records.summary_form import (
@@ -47,6 +56,7 @@ from ..records.summary_form import (
     PlanEntry,
     SummaryDocument,
     at,
+    by,
     checked,
     definition,
     filled,
@@ -69,17 +79,12 @@ _WANTED: dict[str, tuple[str, ...]] = {
 _CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns")
 
 
-class PlanKey(NamedTuple):
-    """Key of a plan in one network, as in the summary's `plans`."""
-
-    trial: int
-    repeat: int
-    network: str
+PlanKey = tuple[int, int, str]  # trial, repeat, network
 
 
 def plan_key(entry: Entry) -> PlanKey:
     """Return the key of the plan that an entry of trials or plans belongs to."""
-    return PlanKey(entry["trial"], entry["repeat"], entry["network"])
+    return entry["trial"], entry["repeat"], entry["network"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class FlowColumns:
     """Results of a plan's flows, in arrays with one element for each flow and phase."""
 
     phase: Ints
-    src: Ints  # index into the reader's list of ports
+    src: Ints  # index into the run's list of ports
     dst: Ints
     mbps: Floats  # payload verified in the window; NaN: not observed
     # frames that the source sent; NaN: not observed, or the transport has no frames
@@ -97,139 +102,14 @@ class FlowColumns:
 
 @dataclass(frozen=True)
 class Spans:
-    """Interval results of a plan: the payload of each flow between two marks."""
+    """Interval results of a plan: the payload rate of each flow between two marks."""
 
     phase: Ints
     src: Ints
     dst: Ints
     from_ms: Floats  # time since the start of the phase's window
     to_ms: Floats
-    payload_bytes: Floats
-
-    @property
-    def mbps(self) -> Floats:
-        """Return the payload rate of each span in Mbit/s."""
-        return 8e-3 * self.payload_bytes / (self.to_ms - self.from_ms)
-
-    def until_done(self) -> Spans:
-        """Return the spans of a transfer without each flow's last one with payload.
-
-        See doc/reference/measures.md, "Interval results".
-        """
-        most = 1 + max(int(self.src.max()), int(self.dst.max()))
-        code = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
-        _, flow = np.unique(code, return_inverse=True)
-        order = np.lexsort((self.to_ms, flow))
-        kept = np.zeros(len(order), dtype=bool)
-        kept[order] = before_last(flow[order], self.payload_bytes[order] > 0)
-        return Spans(**{name: column[kept] for name, column in vars(self).items()})
-
-
-@dataclass(frozen=True)
-class PlanTimes:
-    """Times of one kind of all flows of a plan: counts by value, ascending."""
-
-    values_ns: Floats  # middles of the nodes' buckets, with clocks corrected
-    counts: Numbers
-
-    @classmethod
-    def summed(cls, values_ns: Sequence[Floats], counts: Sequence[Numbers]) -> PlanTimes:
-        """Return distinct times with the sums of their counts."""
-        distinct, place = np.unique(np.concatenate(values_ns), return_inverse=True)
-        sums = np.bincount(place, np.concatenate(counts), len(distinct))
-        return cls(distinct, sums.astype(np.int64))
-
-    @classmethod
-    def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
-        """Return the times of several plans as one."""
-        return cls.summed([part.values_ns for part in parts], [part.counts for part in parts])
-
-    def quantile_ns(self, share: float) -> float:
-        """Return the time that at least a `share` of the times do not exceed."""
-        passed = np.cumsum(self.counts)
-        return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
-
-
-class Columns:
-    """Columns of the tables of a results directory, by plan."""
-
-    def __init__(
-        self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
-    ) -> None:
-        """Begin without tables.
-
-        `ports`: the ends of flows are numbered by their places in this list. `unsettled`: phases
-        of plans that were stopped, whose losses are unknown.
-        """
-        self.damage: list[str] = []
-        self.cut = False  # a stream ends in half a batch
-        self._unsettled = unsettled or {}
-        self._places = {name: place for place, name in enumerate(ports)}
-        self._tables: dict[str, pa.Table] = {}
-        self._flows: dict[PlanKey, FlowColumns | None] = {}  # flows already returned, by plan
-        self._clocks: ClockTable | None = None  # None: no correction is needed
-
-    def read(self, directory: Path) -> None:
-        """Read all tables; `damage` gets a sentence for each that can't be read."""
-        for name in (*_WANTED, "phases"):
-            try:
-                if name == "phases":
-                    self._clocks = _clock_table(directory)
-                    continue
-                file = TableFile(directory, name, _WANTED[name])
-                self._tables[name] = file.whole()
-                self.cut |= bool(file.cut)
-            except ConfigurationError as error:
-                self.damage.append(str(error).removeprefix(f"{directory}/"))
-
-    def flows(self, plan: PlanKey) -> FlowColumns | None:
-        """Return the plan's flows as reported by their destinations; None where none was."""
-        if plan not in self._flows:
-            phase, src, dst, rows = self._of_plan("flows", plan)
-            flows = PhaseFlows.of(rows)
-            lost = m.lost_frames(flows)
-            lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
-            mine = flows.reported("destination") & (src >= 0) & (dst >= 0)
-            mbps = m.flow_column(flows, "throughput")
-            every: list[Any] = [phase, src, dst, mbps, flows["sent_frames"], lost]
-            found = FlowColumns(*(column[mine] for column in every)) if mine.any() else None
-            self._flows[plan] = found
-        return self._flows[plan]
-
-    def spans(self, plan: PlanKey) -> Spans | None:
-        """Return the plan's interval results; None where there are none."""
-        phase, src, dst, rows = self._of_plan("intervals", plan)
-        mine = (src >= 0) & (dst >= 0)
-        figures = (rows.floats(name) for name in ("from_ms", "to_ms", "payload_bytes"))
-        every: list[Any] = [phase, src, dst, *figures]
-        return Spans(*(column[mine] for column in every)) if mine.any() else None
-
-    def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
-        """Return a plan's times of a kind of model.LATENCY_KINDS; None if none were measured."""
-        values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
-        rows = self._of_plan("histograms", plan)[-1]
-        for row in rows.select(rows.objects("kind") == kind).records():
-            found = MIDDLES[row["bucket"]]
-            if self._clocks is not None and kind == ONE_WAY:
-                moment = (plan.trial, plan.repeat, row["phase"])
-                found = found + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
-            values.append(found)
-            counts.append(row["bucket_count"])
-        return PlanTimes.summed(values, counts) if any(map(np.any, counts)) else None
-
-    def _of_plan(self, table: str, plan: PlanKey) -> tuple[Ints, Ints, Ints, Rows]:
-        """Return phase and port indices of all rows of a plan; -1 for an unknown port."""
-        rows = NOTHING
-        if table in self._tables:
-            place = zip(plan._fields, plan, strict=True)
-            mine = [pc.equal(self._tables[table][name], value) for name, value in place]
-            rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)))
-            rows = rows.select(np.argsort(rows.floats("phase"), kind="stable"))
-        src, dst = (
-            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
-            for end in ("src", "dst")
-        )
-        return rows.floats("phase").astype(np.int32), src, dst, rows
+    mbps: Floats
 
 
 def _clock_table(directory: Path) -> ClockTable | None:
@@ -261,10 +141,14 @@ class Measured:
     # a sentence for each part that could not be read
     damage: list[str] = field(default_factory=list)
     modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
-    ports: list[str] = field(default_factory=list)  # ordered by module, else as in the site
-    records: Columns = field(default_factory=lambda: Columns([]))
+    # ordered by module, else as in the site; the ends of flows are their places in this list
+    ports: list[str] = field(default_factory=list)
     # sentences on parts that are not drawn, though nothing is wrong
     notes: list[str] = field(default_factory=list)
+    is_cut: bool = False  # a stream ends in half a batch
+    _tables: dict[str, pa.Table] = field(default_factory=dict)
+    _flows: dict[PlanKey, FlowColumns | None] = field(default_factory=dict)
+    _clocks: ClockTable | None = None  # None: no correction is needed
 
     @classmethod
     def load(cls, directory: Path) -> Measured:
@@ -276,14 +160,86 @@ class Measured:
         with suppress(ConfigurationError):  # results of other programs have no plan
             groups = {} if wired else read_plan(directory).site.groups
         modules = wired or group_of_port(groups)
-        ports = _in_order(summary, modules)
-        unsettled: dict[PlanKey, set[int]] = {}  # phases that were stopped with frames in flight
-        for entry in summary["trials"]:
-            if entry["state"] in m.UNSETTLED:
-                unsettled.setdefault(plan_key(entry), set()).add(entry["phase"])
-        columns = Columns(ports, unsettled)
-        columns.read(directory)
-        return cls(directory, summary, damage + columns.damage, modules, ports, columns)
+        measured = cls(directory, summary, damage, modules, _in_order(summary, modules))
+        measured.read()
+        return measured
+
+    def read(self) -> None:
+        """Read all tables; `damage` gets a sentence for each that can't be read."""
+        for name in (*_WANTED, "phases"):
+            try:
+                if name == "phases":
+                    self._clocks = _clock_table(self.directory)
+                    continue
+                file = TableFile(self.directory, name, _WANTED[name])
+                self._tables[name] = file.whole()
+                self.is_cut |= bool(file.cut)
+            except ConfigurationError as error:
+                self.damage.append(str(error).removeprefix(f"{self.directory}/"))
+
+    def flows(self, plan: PlanEntry) -> FlowColumns | None:
+        """Return a plan's flows as reported by their destinations; None where none was."""
+        key = plan_key(plan)
+        if key not in self._flows:
+            phase, src, dst, rows = self._of_plan("flows", plan)
+            flows = PhaseFlows.of(rows)
+            lost = m.lost_frames(flows)
+            stopped = [one["phase"] for one in self.phases_of(plan) if one["state"] in m.UNSETTLED]
+            lost[np.isin(phase, stopped)] = np.nan
+            mine = flows.reported("destination") & (src >= 0) & (dst >= 0)
+            mbps = m.flow_column(flows, "throughput")
+            every: list[Any] = [phase, src, dst, mbps, flows["sent_frames"], lost]
+            found = FlowColumns(*(column[mine] for column in every)) if mine.any() else None
+            self._flows[key] = found
+        return self._flows[key]
+
+    def spans(self, plan: PlanEntry) -> Spans | None:
+        """Return a plan's interval results; None where there are none.
+
+        Of a transfer those before each flow's last one with payload: a finished flow delivers
+        nothing more (doc/reference/measures.md, "Interval results").
+        """
+        phase, src, dst, rows = self._of_plan("intervals", plan)
+        from_ms, to_ms, payload = map(rows.floats, ("from_ms", "to_ms", "payload_bytes"))
+        mine = (src >= 0) & (dst >= 0)
+        if plan["traffic"] != "stream":
+            flow = NameIndex.of(zip(phase.tolist(), src.tolist(), dst.tolist(), strict=True)).place
+            mine &= before_last(flow, payload > 0)
+        every: list[Any] = [phase, src, dst, from_ms, to_ms, 8e-3 * payload / (to_ms - from_ms)]
+        return Spans(*(column[mine] for column in every)) if mine.any() else None
+
+    def times(self, plan: PlanEntry, kind: str) -> Histogram | None:
+        """Return a plan's times of a kind of model.LATENCY_KINDS, with corrected clocks.
+
+        None if none were measured.
+        """
+        ns, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        rows = self._of_plan("histograms", plan)[-1]
+        for row in rows.select(rows.objects("kind") == kind).records():
+            moment = (plan["trial"], plan["repeat"], row["phase"])
+            ns.append(MIDDLES[row["bucket"]])
+            if self._clocks is not None and kind == ONE_WAY:
+                ns[-1] = ns[-1] + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
+            counts.append(row["bucket_count"])
+        distinct, place = np.unique(np.concatenate(ns), return_inverse=True)
+        sums = np.bincount(place, np.concatenate(counts), len(distinct)).astype(np.int64)
+        total = int(sums.sum())
+        times = dict(zip(distinct.tolist(), sums.tolist(), strict=True))
+        return Histogram(times, count=total) if total else None
+
+    def _of_plan(self, table: str, plan: PlanEntry) -> tuple[Ints, Ints, Ints, Rows]:
+        """Return phase and port indices of all rows of a plan; -1 for an unknown port."""
+        rows = NOTHING
+        if table in self._tables:
+            names = ("trial", "repeat", "network")
+            mine = [pc.equal(self._tables[table][name], plan[name]) for name in names]
+            rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)))
+            rows = rows.select(np.argsort(rows.floats("phase"), kind="stable"))
+        src, dst = (
+            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
+            for end in ("src", "dst")
+        )
+        return rows.floats("phase").astype(np.int32), src, dst, rows
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
         """Return the phases of a plan of the summary, in order."""
@@ -296,11 +252,12 @@ class Measured:
         return [port.partition(":")[0] if same else port for port in self.ports]
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.ports)}
+
+    @cached_property
     def _phases(self) -> dict[PlanKey, list[PhaseEntry]]:
-        found: dict[PlanKey, list[PhaseEntry]] = {}
-        for entry in self.summary["trials"]:
-            found.setdefault(plan_key(entry), []).append(entry)
-        return found
+        return by(self.summary["trials"], plan_key)
 
 
 def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -547,11 +547,10 @@ def rounded(value: Any) -> Any:
 ASKED = "asked for"
 
 
-@dataclass(frozen=True)
-class NodeClock:
-    """A node's clock in one phase: run time = local + offset, while the phase used `used_ns`."""
+class NodeClock(NamedTuple):
+    """A node's clock in one phase, which used `used_ns` as the offset to run time."""
 
-    offset_ns: int
+    shift_ns: int  # offset as known later - offset used
     used_ns: int
     bound_ns: int
 
@@ -596,7 +595,7 @@ class ClockTable:
             else:
                 self._bounds[node] = max(worst_us, bound_ns / NS_PER_US)
             if bound_ns is not None and offset_ns is not None and shift_ns is not None:
-                clock = NodeClock(int(offset_ns), int(offset_ns - shift_ns), int(bound_ns))
+                clock = NodeClock(int(shift_ns), int(offset_ns - shift_ns), int(bound_ns))
                 self._phases.setdefault(moment, {})[node] = clock
 
     def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
@@ -630,9 +629,7 @@ class ClockTable:
         if len(ids) == 1 and None not in ids and not asked:
             # The ends share an unmeasured clock: its error cancels out.
             return source.used_ns - destination.used_ns, 0
-        shift_ns = (destination.offset_ns - destination.used_ns) - (
-            source.offset_ns - source.used_ns
-        )
+        shift_ns = destination.shift_ns - source.shift_ns
         return shift_ns, source.bound_ns + destination.bound_ns
 
     def summary(self) -> list[Entry]:
@@ -672,40 +669,34 @@ def clock_sentence(clocks: Iterable[Entry]) -> str | None:
 
 ALIKE = 0.97  # loads with a greater ratio count as equal
 
-Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value for each
+# Of the ports of one phase: their numbers, percent of line rate where no host limited the port, the
+# same relative to the phase's median port, and lost frames; NaN: not known.
+Numbered = tuple[Numbers, Floats, Floats, Floats]
 
 
-class _Direction:
-    """Sums of all ports with one transport as sources, or as destinations, by port number."""
-
-    def __init__(self, ports: int) -> None:
-        self.phases = np.zeros(ports, dtype=np.int64)
-        self.lost = np.zeros(ports)  # NaN: not known of some flow
-        self.percents: list[Numbered] = []  # of flows that no host limited
-        self.relative: list[Numbered] = []  # to the phase's m.median port
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield the summary's statistics of each port as this end."""
-        size = len(self.phases)
-        columns = (*_medians(self.percents, size), _medians(self.relative, size)[0])
-        known = zip(*map(m.observed, columns), strict=True)
-        for (median_percent, least_percent, relative), phases, lost in zip(
-            known, self.phases.tolist(), self.lost, strict=True
-        ):
-            yield filled(
-                "Direction",
-                phases=phases,
-                median_percent_of_line=median_percent,
-                min_percent_of_line=least_percent,
-                relative_to_median=relative,
-                lost_frames=m.as_int(lost) if phases else None,
-            )
+def _directions(parts: Sequence[Numbered], size: int) -> Iterator[Entry]:
+    """Yield the summary's statistics of each port as one end, from those of all phases."""
+    numbers, percents, relative, lost = map(np.concatenate, zip(*parts, strict=True))
+    columns: list[Floats] = [
+        *_medians(numbers, percents, size),
+        _medians(numbers, relative, size)[0],
+        np.bincount(numbers, lost, size).astype(np.float64),
+    ]
+    phases = np.bincount(numbers, minlength=size).tolist()
+    known = zip(phases, *map(m.observed, columns), strict=True)
+    for count, median_percent, least_percent, relative_to_median, frames in known:
+        yield filled(
+            "Direction",
+            phases=count,
+            median_percent_of_line=median_percent,
+            min_percent_of_line=least_percent,
+            relative_to_median=relative_to_median,
+            lost_frames=m.as_int(frames) if count else None,
+        )
 
 
-def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
+def _medians(numbers: Numbers, values: Floats, ports: int) -> tuple[Floats, Floats]:
     """Return by port the median and the minimum of the known values; NaN where there are none."""
-    numbers = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
-    values = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
     known = ~np.isnan(values)
     order = np.argsort(values[known])
     small = numbers[known][order].astype(np.min_scalar_type(ports))  # small integers sort faster
@@ -732,7 +723,8 @@ class PortTable:
         self._one_host = site.lab is not None  # the load of one port is a load of all
         self._ports = {port.name: port for port in ports}
         self._number = {name: number for number, name in enumerate(self._ports)}
-        self._ends: dict[str, tuple[_Direction, _Direction]] = {}  # by transport
+        # of sources and of destinations by transport, for each phase
+        self._ends: dict[str, tuple[list[Numbered], list[Numbered]]] = {}
         self._slowest: dict[tuple[str, str], list[Entry]] = {}  # phases by port and transport
         self._variants: dict[tuple[str, str], dict[str, None]] = {}
         self._downs: Counter[str] = Counter()
@@ -750,25 +742,23 @@ class PortTable:
             every = self._one_host or SOME_RANK in limited
             pairs = result.flows.pairs
             limited.update(*[ends for ends in pairs if every or not limited.isdisjoint(ends)])
-        size, lost = len(self._ports), m.lost_frames(result.flows)
-        source, destination = self._ends.setdefault(transport, (_Direction(size), _Direction(size)))
-        for direction, name, shares in (
-            (source, "src", result.shares.source),
-            (destination, "dst", result.shares.destination),
+        lost = m.lost_frames(result.flows)
+        for number, name, shares in (
+            (0, "src", result.shares.source),
+            (1, "dst", result.shares.destination),
         ):
-            ports = result.flows.ends(name)
-            numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
-            direction.phases[numbers] += 1
-            places = np.array([self._number[port] for port in ports.names], dtype=np.int64)
-            direction.lost[places] += np.bincount(ports.place, lost, len(ports.names))
+            lost_by_port = m.sum_by_port(result.flows.ends(name), lost)
             free = np.array([port not in limited for port in shares], dtype=bool)
             percents = np.array(list(shares.values()), dtype=np.float64)
-            direction.percents.append((numbers[free], percents[free]))
             parts = percents / _intended(result, name, shares)
-            middle = m.median(parts)
-            free &= ~np.isnan(parts)
-            if alike and middle and free.any():
-                direction.relative.append((numbers[free], parts[free] / middle))
+            middle = m.median(parts) if alike else None
+            numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
+            self._ends.setdefault(transport, ([], []))[number].append((
+                numbers,
+                np.where(free, percents, np.nan),
+                np.where(free, parts / middle, np.nan) if middle else np.full(len(shares), np.nan),
+                np.array([lost_by_port[port] for port in shares], dtype=np.float64),
+            ))  # fmt: skip
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
             place: Entry = {"trial": result.key.trial, "phase": result.key.phase}
@@ -792,7 +782,7 @@ class PortTable:
         """
         found = []
         for transport, directions in sorted(self._ends.items()):
-            ends = (direction.entries() for direction in directions)
+            ends = (_directions(parts, len(self._ports)) for parts in directions)
             for (name, port), source, destination in zip(self._ports.items(), *ends, strict=True):
                 opened = self._opened.get((name, transport), {})
                 if source["phases"] or destination["phases"]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -25,10 +25,10 @@ import numpy as np
 
 from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
-from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseFlows, PhaseKey, Times, merged
+from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseKey, PhaseRows, Times, merged
 from ..records.schema import Record, Row
 from ..records.store import TableFile
-from ..records.summary_form import Entry, PlanEntry, filled
+from ..records.summary_form import Entry, PlanEntry, by, filled
 from . import measures as m
 from .statistics import interval
 
@@ -259,7 +259,7 @@ def computing(
             compute_only_mflops=alone,
             concurrent_mflops=beside,
             slowdown_percent=slower(alone, beside),
-            slowdown_ci_half_width_percent=spread and spread.half_width,
+            slowdown_ci_half_width_percent=spread and spread.ci_half_width,
             slowest_node=worst,
             max_slowdown_percent=None if worst is None else known[worst],
             piece_us={
@@ -295,35 +295,19 @@ US = 1e6  # microseconds in a second
 
 
 @dataclass
-class RankTimes:
-    """Times of one rank's repetitions in one phase."""
-
-    repetitions: int  # timed repetitions
-    sum_ns: int  # of all repetitions
-    times: Histogram  # mean time of a repetition, by batch
-    verified: int | None  # verified results; None: nothing was computed
-
-    @property
-    def mean_us(self) -> float | None:
-        """Mean time of a repetition, us."""
-        return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
-
-
-@dataclass
 class MeasuredExecutions:
-    """Repetitions of one trial in one network: ranks by phase, and rates of the ports."""
+    """Repetitions of one trial in one network: rows of `histograms` of its ranks, by phase."""
 
     trial: Trial
     network: str
-    phases: dict[int, dict[str, RankTimes]] = field(default_factory=dict)  # by phase and rank
-    rates_mbps: dict[int, float | None] = field(default_factory=dict)
-    # by phase: ranks that only waited for the others
-    idle: dict[int, int] = field(default_factory=dict)
+    phases: list[list[Row]] = field(default_factory=list)
+    rates_mbps: list[float | None] = field(default_factory=list)  # of receiving ports, by phase
+    all_timed: bool = True  # all ranks of these phases timed repetitions
 
     @property
-    def ranks(self) -> list[RankTimes]:
-        """Times of all ranks in all phases."""
-        return [times for ranks in self.phases.values() for times in ranks.values()]
+    def ranks(self) -> list[Row]:
+        """Rows of all ranks in all phases."""
+        return [row for rows in self.phases for row in rows]
 
     @property
     def about(self) -> Entry:
@@ -338,11 +322,7 @@ class MeasuredExecutions:
     @property
     def whole(self) -> bool:
         """Return whether all participating ranks timed repetitions in all phases."""
-        return len(self.phases) == self.trial.phases and all(
-            len(ranks) + self.idle.get(phase, 0) == self.about["ranks"]
-            and all(times.times.count for times in ranks.values())
-            for phase, ranks in self.phases.items()
-        )
+        return self.all_timed and len(self.phases) == self.trial.phases
 
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
         """Return the mean over phases of a figure of the ranks' means; None if incomplete.
@@ -351,9 +331,13 @@ class MeasuredExecutions:
         """
         if not self.whole:
             return None
-        return m.mean(
-            choose(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
-        )
+        return m.mean(choose(map(_mean_us, rows)) for rows in self.phases)
+
+
+def _mean_us(row: Row) -> float | None:
+    """Return the mean time of a rank's repetition."""
+    repetitions = row.get("repetitions")
+    return row["sum_ns"] / repetitions / 1e3 if repetitions else None
 
 
 class ExecutionTable:
@@ -364,34 +348,22 @@ class ExecutionTable:
     IMB's and HPCC's.
     """
 
-    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """`trials` by id and repeat."""
-        self._trials = trials
+    def __init__(self) -> None:
+        """Begin without any times."""
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
-    def add(self, key: PhaseKey, executions: Iterable[Row]) -> None:
-        """Add the ranks' times of one phase, a row of `histograms` for each rank."""
-        for row in executions:
-            one = self._of(self._trials[key.trial, key.repeat], key.network)
-            one.phases.setdefault(key.phase, {})[row["src"]] = RankTimes(
-                row.get("repetitions", 0), row["sum_ns"], Histogram.of_row(row), row.get("verified")
-            )
-
-    def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
-        """Take all flows of one phase: how fast data reached the ports.
+    def add(self, trial: Trial, network: str, phase: PhaseRows) -> None:
+        """Add one phase: the ranks' times, and how fast data reached the ports.
 
         Ranks that went through repetitions without any message are left out: of a ping-pong among
         many only two do something, and IMB's times are over these.
         """
-        one = self._of(trial, network)
-        one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
-        ends = zip(flows.pairs, flows.idle.tolist(), strict=True)
-        busy = {end for pair, is_idle in ends if not is_idle for end in pair}
-        ranks = one.phases.get(phase, {})
-        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
-        if len(idle) < len(ranks):
-            one.phases[phase] = {name: times for name, times in ranks.items() if name not in idle}
-            one.idle[phase] = len(idle)
+        one, rows, flows = self._of(trial, network), phase.executions, phase.flows()
+        flows = flows.select(~flows.idle)
+        busy = {end for pair in flows.pairs for end in pair}
+        one.phases.append([row for row in rows if row["src"] in busy or not row["count"]] or rows)
+        one.rates_mbps.append(port_rate_mbps(flows.ends("dst"), m.payload_bps(flows)))
+        one.all_timed &= len(rows) == one.about["ranks"] and all(row["count"] for row in rows)
 
     def average_us(self, trial: Trial, network: str) -> float | None:
         """Return the value of one repeat for the mean over repeats, in µs."""
@@ -399,19 +371,15 @@ class ExecutionTable:
 
     def summary(self) -> Entry:
         """Return the summary's `steps`."""
-        functions: dict[str, list[MeasuredExecutions]] = {}
-        kernels: dict[tuple[int, str], list[MeasuredExecutions]] = {}
-        for one in self._measured.values():
-            if one.iterations:
-                kernels.setdefault((one.trial.point, one.network), []).append(one)
-            else:
-                functions.setdefault(json.dumps(one.about, sort_keys=True), []).append(one)
-        entries = [_kernel(repeats) for repeats in kernels.values()]
+        every = self._measured.values()
+        place = attrgetter("trial.point", "network")
+        kernels = by((one for one in every if one.iterations), place).values()
+        others = (one for one in every if not one.iterations)
+        functions = by(others, lambda one: json.dumps(one.about, sort_keys=True)).values()
+        entries = [_kernel(repeats) for repeats in kernels]
         said = []
-        for some in functions.values():
-            sizes: dict[int, list[MeasuredExecutions]] = {}
-            for one in some:
-                sizes.setdefault(one.trial.sizes[0], []).append(one)
+        for some in functions:
+            sizes = by(some, lambda one: one.trial.sizes[0])
             points = [_function_point(*point) for point in sorted(sizes.items())]
             said.append({**some[0].about, "points": points})
         return {"functions": said, "kernels": entries, "rankings": list(_rankings(entries))}
@@ -437,15 +405,14 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     pattern = first.pattern["name"]
     # Number of IMB's times in a repetition: IMB's ping-pong counts one way.
     parts = 2 if pattern == "pingpong" else 1
-    ranks = [times for one in repeats for times in one.ranks]
-    batches = merged(times.times for times in ranks)
+    ranks = [row for one in repeats for row in one.ranks]
+    batches = merged(map(Histogram.of_row, ranks))
     averages = [one.over_ranks(m.mean) for one in repeats]
     by_repeat = []
     for one, average in zip(repeats, averages, strict=True):
         of_rank: dict[str, list[float]] = {}
-        for phase in one.phases.values() if one.whole else ():
-            for name, times in phase.items():
-                of_rank.setdefault(name, []).append(times.mean_us or 0.0)
+        for row in one.ranks if one.whole else ():
+            of_rank.setdefault(row["src"], []).append(_mean_us(row) or 0.0)
         means = [sum(values) / len(values) for values in of_rank.values()]
         figures = (m.least(means), average, m.greatest(means))
         by_repeat.append(_imb(pattern, size, [us and us / parts for us in figures]))
@@ -455,7 +422,7 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     return {
         "size": size,
         "trials": [one.trial.id for one in repeats],
-        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "repetitions": max((row.get("repetitions", 0) for row in ranks), default=0),
         "batch": first.schedule.batch if first.schedule else 1,
         "imb": _imb(pattern, size, [m.mean(one[name] for one in by_repeat) for name in names]),
         "by_repeat": by_repeat,
@@ -465,8 +432,8 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
             mean=m.mean(averages),
         ),
         "ci_us": _sure(averages, first.repeats, 1.0 / parts),
-        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
-        "verified": m.total_int(times.verified for times in ranks),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
+        "verified": m.total_int(row.get("verified") for row in ranks),
     }
 
 
@@ -489,7 +456,7 @@ def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry
     if len(known) < len(values):
         return None
     found = interval(known, asked.confidence, chosen=asked.width is not None)
-    return None if found is None else {"low": found.low * scale, "high": found.high * scale}
+    return None if found is None else {"low": found.ci_low * scale, "high": found.ci_high * scale}
 
 
 def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
@@ -500,23 +467,22 @@ def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
     return {
         **first.about,
         "trials": [one.trial.id for one in repeats],
-        "repetitions": max((t.repetitions for one in repeats for t in one.ranks), default=0),
+        "repetitions": max(
+            (r.get("repetitions", 0) for one in repeats for r in one.ranks), default=0
+        ),
         "iterations": first.iterations,
         "iteration_us": mean,
         "total_s": whole[0],
         "by_repeat_s": whole[1:],
         "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
-        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
     }
 
 
 def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield for each problem that several paths (a transport in a network) ran its ranking."""
-    problems: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry["total_s"] is not None:
-            problems.setdefault(matrix_of(entry), []).append(entry)
-    for some in problems.values():
+    timed = (entry for entry in entries if entry["total_s"] is not None)
+    for some in by(timed, matrix_of).values():
         if len(set(map(path_of, some))) > 1:
             ordered = sorted(some, key=itemgetter("total_s"))
             least = ordered[0]["total_s"]
@@ -533,6 +499,7 @@ def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 # --- transports side by side ----------------------------------------------------------------------
 
+_TRANSPORT = attrgetter("transport")
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 
@@ -591,16 +558,17 @@ def compare(
 
     `trials` are by id and repeat; `reason`: why the run could not alternate transports, if so.
     """
-    matrices: dict[str, list[PlanEntry]] = {}
-    for plan in plans:
+
+    def matrix(plan: PlanEntry) -> str:
+        """Return matrix and end of a trial, equal for comparable trials."""
         trial = trials[plan["trial"], plan["repeat"]]
-        # Matrix and end of a trial, equal for comparable trials.
         parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
-        matrix = [trial.pattern, parts, plan["network"], trial.seed, trial.traffic]
-        matrices.setdefault(json.dumps(matrix, sort_keys=True), []).append(plan)
+        own = [trial.pattern, parts, plan["network"], trial.seed, trial.traffic]
+        return json.dumps(own, sort_keys=True)
+
     return [
         _comparison(row, reason)
-        for sharing in matrices.values()
+        for sharing in by(plans, matrix).values()
         if len({plan["transport"] for plan in sharing}) > 1
         for row in rows_of(list(matrix_series(sharing)))
     ]
@@ -622,12 +590,12 @@ def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
         row = [one for one in messages if one.message_bytes == size]
-        for own in _by_transport(frames).values():
+        for own in by(frames, _TRANSPORT).values():
             # Frames with this payload, else the largest: they cost the least per byte.
             known = {one.message_bytes for one in own if one.message_bytes}
             chosen = size if size in known else max(known, default=None)
             row += [one for one in own if chosen is not None and one.message_bytes == chosen]
-        transports = _by_transport(row)
+        transports = by(row, _TRANSPORT)
         if len(transports) < 2:
             continue
         for load in dict.fromkeys(one.load for one in transports[_baseline_name(row)]):
@@ -637,13 +605,6 @@ def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
                 same = [one for one in own if one.load == load]
                 beside += same or [one for one in own if one.asked == most]
             yield sorted(beside, key=lambda one: BASELINES.index(one.transport))
-
-
-def _by_transport(some: Iterable[TransportSeries]) -> dict[str, list[TransportSeries]]:
-    found: dict[str, list[TransportSeries]] = {}
-    for one in some:
-        found.setdefault(one.transport, []).append(one)
-    return found
 
 
 def _baseline_name(row: Iterable[TransportSeries]) -> str:
@@ -658,7 +619,7 @@ def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
     first = base.plans[0]
     of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
     size = next(size for size in of_messages if size is not None)
-    turns = alternated(row)
+    turns = alternated(plan for one in row for plan in one.plans)
     return filled(
         "ComparisonEntry",
         first,
@@ -671,19 +632,15 @@ def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
     )
 
 
-def alternated(row: Iterable[TransportSeries]) -> bool | None:
-    """Return whether each repeat of all transports ended before the next repeat of any.
+def alternated(plans: Iterable[PlanEntry]) -> bool | None:
+    """Return whether each repeat of all plans ended before the next repeat of any.
 
     None with only one repeat.
     """
-    turns: dict[int, list[int]] = {}
-    for one in row:
-        for plan in one.plans:
-            turns.setdefault(plan["repeat"], []).append(plan["trial"])
-    if len(turns) < 2:
-        return None
-    in_order = [turns[repeat] for repeat in sorted(turns)]
-    return all(max(turn) < min(following) for turn, following in pairwise(in_order))
+    turns = sorted(by(plans, "repeat").items())
+    trials = [[plan["trial"] for plan in some] for _, some in turns]
+    in_turn = [max(turn) < min(following) for turn, following in pairwise(trials)]
+    return all(in_turn) if in_turn else None
 
 
 def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:

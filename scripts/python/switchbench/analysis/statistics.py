@@ -119,30 +119,22 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """Confidence interval of a mean."""
+    """Confidence interval of a mean, by the keys of the summary's statistics."""
 
     mean: float
-    deviation: float  # standard deviation of the sample
-    half_width: float
-    correlation: float | None  # lag 1
-    dependent: bool  # beyond chance: Student's interval is too narrow, and half_width is wider
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Return the upper end of the interval."""
-        return self.mean + self.half_width
+    standard_deviation: float  # of the sample
+    ci_half_width: float
+    ci_low: float
+    ci_high: float
+    autocorrelation: float | None  # lag 1
+    dependent: bool  # beyond chance: Student's interval is too narrow, and this one is wider
 
     @property
     def width(self) -> float:
         """Full width of the interval as a share of the mean."""
-        if self.half_width == 0.0:
+        if self.ci_half_width == 0.0:
             return 0.0
-        return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
+        return math.inf if self.mean == 0.0 else 2.0 * self.ci_half_width / abs(self.mean)
 
 
 def interval(
@@ -152,10 +144,12 @@ def interval(
     if len(values) < 2:
         return None
     found = estimates(np.array(values, dtype=np.float64)[:, None], confidence, chosen)
-    half_width = t_quantile(confidence, len(values) - 1) * float(found.error[0])
-    known = None if np.isnan(found.correlation[0]) else float(found.correlation[0])
+    columns = (found.mean, found.deviation, found.error, found.correlation)
+    mean, deviation, error, correlation = (float(column[0]) for column in columns)
+    half = t_quantile(confidence, len(values) - 1) * error
+    known = None if math.isnan(correlation) else correlation
     return ConfidenceInterval(
-        float(found.mean[0]), float(found.deviation[0]), half_width, known, bool(found.dependent[0])
+        mean, deviation, half, mean - half, mean + half, known, bool(found.dependent[0])
     )
 
 
@@ -258,7 +252,7 @@ class RepeatTable:
         doubt = self._doubt(repeats, values)
         return filled(
             "StatisticEntry",
-            {key: getattr(found, name, None) for key, name in _INTERVAL.items()},
+            found,
             point=point.first.point,
             test=point.first.test,
             trials=point.trials,
@@ -276,10 +270,3 @@ class RepeatTable:
             verdict=None if width is None else "inconclusive" if doubt else "conclusive",
             reason=doubt,
         )
-
-
-# Keys of the summary's statistics, and the attributes of an interval.
-_INTERVAL = {
-    "mean": "mean", "standard_deviation": "deviation", "ci_half_width": "half_width",
-    "ci_low": "low", "ci_high": "high", "autocorrelation": "correlation", "dependent": "dependent",
-}  # fmt: skip

@@ -33,6 +33,7 @@ from ..records.summary_form import (
     PhaseEntry,
     PlanEntry,
     SummaryDocument,
+    by,
     filled,
 )
 from ..search.suites.declaration import TrialFacts
@@ -62,7 +63,7 @@ class OpenTrial:
     """Trial that has not ended, with the results of its phases."""
 
     ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
-    entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
+    entries: list[PhaseEntry] = field(default_factory=list)
     alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
     results: list[PhaseResult] = field(default_factory=list)  # of a search's trial
 
@@ -81,9 +82,10 @@ NOT_ENDED = (
 _EXPECTED = ("bind",)
 _EVENTS_MOST = 256  # distinct sentences; a faulty port reports thousands
 
-# Types of records needed for findings and repeats.
-_BRIEF = {"hello", "port-open", "trial", "unreachable", "misdelivered-flow"}
-_TAKEN = _BRIEF | {"ready", "compute", "event", "bye"}
+_TAKEN = {
+    *("hello", "port-open", "trial", "unreachable", "misdelivered-flow"),
+    *("ready", "compute", "event", "bye"),
+}
 
 
 class Summary:
@@ -124,7 +126,7 @@ class Summary:
         """Empty the collections that `finish` fills."""
         self._sweep = series.SweepTable(self._trials)
         self._computed: dict[TrialKey, list[Record]] = {}
-        self._executions = series.ExecutionTable(self._trials)
+        self._executions = series.ExecutionTable()
         self._ports = PortTable(self._run.site, self._results.opened)
         self._other_traffic: dict[str, list[tuple[str, int, int]]] = {}
         self._entries: list[PhaseEntry] = []
@@ -136,7 +138,7 @@ class Summary:
     def take(self, event: Record) -> None:
         """Take one event; raise DamagedRecord where it is not of this run."""
         kind, repeat = event["type"], event.get("repeat") or 0
-        if kind not in (_BRIEF if self._brief else _TAKEN):
+        if kind not in _TAKEN:
             return
         self._expected.check(event)
         match kind:
@@ -195,8 +197,10 @@ class Summary:
             strays = self._misdelivered.pop((phase.moment, part.network), Counter())
             self._ports.use(rows.rows("ports"), trial_here.transport)
             self._sweep.add(key, rows.times)
-            self._executions.add(key, rows.executions)
-            if len(rows.rows("flows")) or rows.times:
+            has_flows = len(rows.rows("flows")) or rows.times
+            if trial.traffic == SCHEDULE and (has_flows or rows.executions):
+                self._executions.add(trial, part.network, rows)
+            if has_flows:
                 result = self._results.result(trial_here, part, key, rows, strays)
                 results.append(result)
                 self._take_result(trial, place, result, open_trial)
@@ -350,10 +354,8 @@ class Summary:
         for port, frames, displaced in other_traffic(result):
             phases = self._other_traffic.setdefault(port, [])
             phases.append((result.label, frames, displaced))
-        if trial.traffic == SCHEDULE:
-            self._executions.add_flows(trial, key.network, key.phase, result.flows)
         open_trial.alarms.append((place, key.phase, alarms))
-        open_trial.entries.setdefault(key.network, []).append(result.entry)
+        open_trial.entries.append(result.entry)
         self._entries.append(result.entry)
         self._flows_seen[key.trial, key.repeat] += len(result.every)
 
@@ -361,9 +363,9 @@ class Summary:
         open_trial = self._open.pop(key)
         self._closed.add(key)
         trial = self._trials[key]
+        by_network = by(sorted(open_trial.entries, key=_ORDER), "network")
         for part in trial.parts:
-            entries = sorted(open_trial.entries.get(part.network, []), key=_ORDER)
-            if entries:
+            if entries := by_network.get(part.network):
                 plan = plan_entry(trial, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._judge.add_plan(key, plan, entries)

@@ -137,7 +137,7 @@ def _begin(args: argparse.Namespace) -> Campaign:
     campaign = Campaign(path, run, device, Progress(rounds))
     if not args.plan:
         made = RunDirectory(path)
-        made.write_configuration(run.effective)
+        made.write_document(CONFIGURATION, run.effective)
         fix_clauses(run, made)
         campaign.write()
     return campaign

@@ -266,7 +266,7 @@ class _Measurement:
             shown.stage("making the lab" if run.site.lab else "reaching the hosts")
             try:
                 with self.launcher:
-                    directory.write_configuration(run.effective)
+                    directory.write_document(CONFIGURATION, run.effective)
                     write_plan(self.path, run)
                     directory.begin_summary(Summary(run).finish(self._about(), [NOT_ENDED]))
                     fix_clauses(run, directory)

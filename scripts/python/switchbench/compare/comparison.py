@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from ..analysis.data import plan_key
 from ..analysis.measures import mean
-from ..analysis.series import matrix_series, rows_of
+from ..analysis.series import alternated, matrix_series, rows_of
 from ..analysis.statistics import Estimates, estimates
 from ..base import format
 from ..base.errors import ConfigurationError
@@ -37,7 +35,7 @@ from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from ..records.directory import SUMMARY
 from ..records.rows import Floats
-from ..records.summary_form import PlanEntry
+from ..records.summary_form import PlanEntry, by
 from .cases import (
     FLOW_LOSS,
     FLOW_RATE,
@@ -346,13 +344,9 @@ class Tester:
         """Return a family; `tables` has for each side a row per sample and a column per item."""
         # Where one run measured each repeat of both cases before the next repeat of either, the
         # deviation of that run is the same in both.
-        turns: dict[int, list[int]] = {}
-        for plan in (plan for case in self.cases for plan in case.plans):
-            turns.setdefault(plan["repeat"], []).append(plan["trial"])
-        in_order = pairwise(turns[repeat] for repeat in sorted(turns))
-        in_turn = self._sides[0].measured.directory == self._sides[1].measured.directory and all(
-            max(turn) < min(following) for turn, following in in_order
-        )
+        plans = (plan for case in self.cases for plan in case.plans)
+        one_run = self._sides[0].measured.directory == self._sides[1].measured.directory
+        in_turn = one_run and alternated(plans) is not False
         samples = []
         for case, table in zip(self.cases, tables, strict=True):
             several = len(case.runs) > 1
@@ -380,11 +374,10 @@ def whole_plan(result: ComparedRun, plan: PlanEntry) -> Entry:
 
 def _phases(case: Case) -> dict[int, Runs]:
     """Return the phases of a case by number: the entries of each repeat in each run."""
-    runs: list[dict[int, list[Entry]]] = []
-    for result, plans in case.runs:
-        runs.append({})
-        for entry in (phase for plan in plans for phase in result.measured.phases_of(plan)):
-            runs[-1].setdefault(entry["phase"], []).append(entry)
+    runs = [
+        by((phase for plan in plans for phase in result.measured.phases_of(plan)), "phase")
+        for result, plans in case.runs
+    ]
     numbers = sorted({number for phases in runs for number in phases})
     return {number: [phases.get(number, []) for phases in runs] for number in numbers}
 
@@ -445,7 +438,7 @@ def _repeats(
     places = places_of(names, result.measured.ports)
     found = []
     for plan in plans if places is not None else ():
-        flows = result.measured.records.flows(plan_key(plan))
+        flows = result.measured.flows(plan)
         if flows is None or places is None:
             continue
         phases, ports = flows.phase.astype(np.int64), len(places)
@@ -618,7 +611,7 @@ def _notes(one: Compared) -> Iterator[str]:
         )
     for subject in (one.base, one.other):
         measured = subject.measured
-        if measured.records.cut and not measured.damage:
+        if measured.is_cut and not measured.damage:
             yield (
                 f"{measured.directory}: a table ends in half a piece: nothing is lost by it that "
                 "the summary was made of"
@@ -715,9 +708,7 @@ def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iter
 
     Among several, the case with most equal settings.
     """
-    theirs: dict[Any, list[Case]] = {}
-    for case in other:
-        theirs.setdefault(case.identity(asked), []).append(case)
+    theirs = by(other, lambda case: case.identity(asked))
     for case in base:
         if alike := theirs.get(case.identity(asked)):
             yield Pair(case, _nearest(case, alike))
@@ -730,11 +721,9 @@ def _nearest(case: Case, others: Sequence[Case]) -> Case:
 
 def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
     """Yield pairs across transports: the baseline's best case with each transport of the other."""
-    matrices: dict[Any, list[Case]] = {}
-    for case in (case for one in (base, other) for case in one.cases if not _is_schedule(case)):
-        matrices.setdefault(case.identity(asked), []).append(case)
+    every = (case for one in (base, other) for case in one.cases if not _is_schedule(case))
     mine = base.values(TRANSPORT)
-    for cases in matrices.values():
+    for cases in by(every, lambda case: case.identity(asked)).values():
         of = {id(case.plans[0]): case for case in cases}
         for row in rows_of(list(matrix_series(p for c in cases for p in c.plans))):
             own = [one for one in row if one.transport in mine]

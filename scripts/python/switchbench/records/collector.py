@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..base.model import Run, Trial
-from .rows import EXECUTION, Histogram, Moment, PhaseRows
+from .rows import EXECUTION, Moment, PhaseRows
 from .schema import MOMENT, DamagedRecord, Record, Row, columns_of, flow_side, record_batch
 
 PROBE = -1  # phase number of the connectivity check
@@ -36,7 +36,7 @@ class _Phase:
         self._ports: dict[tuple[str, str], Row] = {}
         self.nodes: dict[str, Row] = {}
         self._clocks: dict[str, Row] = {}
-        self._times: dict[tuple[str, str, str, str], tuple[Row, Histogram]] = {}
+        self._times: dict[tuple[str, str, str, str], Row] = {}
         self._spans: list[Row] = []
 
     def take(self, record: Record) -> None:
@@ -83,16 +83,12 @@ class _Phase:
                 row[name] = value
 
     def _take_times(self, record: Record) -> None:
-        if record["type"] == EXECUTION:
-            ends = {"src": record["rank"], "dst": record["rank"], "kind": EXECUTION}
-            more = {name: record.get(name) for name in ("repetitions", "verified")}
-            record = record | ends | {"count": record["batches"], "lost": None}
-        else:
-            more = {}
-        row = {name: record[name] for name in ("network", "src", "dst", "kind")}
-        _, times = self._times.setdefault(tuple(row.values()), (row, Histogram()))
-        times.add_record(record)
-        self._times[tuple(row.values())] = row | more, times
+        row = times_row(record)
+        network, src, dst, kind = (row[name] for name in ("network", "src", "dst", "kind"))
+        if self._times.setdefault((network, src, dst, kind), row) is not row:
+            raise DamagedRecord(
+                f"a second record of the {kind} times of {src} -> {dst} in one phase"
+            )
 
     def tables(self, moment: Moment) -> PhaseData:
         """Return the phase's rows by table."""
@@ -101,7 +97,7 @@ class _Phase:
             "flows": list(self._flows.values()),
             "ports": list(self._ports.values()),
             "phases": [row | self._clocks.get(node, {}) for node, row in self.nodes.items()],
-            "histograms": [row | times.row() for row, times in self._times.values()],
+            "histograms": list(self._times.values()),
             "intervals": self._spans,
         }
         return {
@@ -111,6 +107,7 @@ class _Phase:
         }
 
 
+_BUCKETS = ("bucket", "bucket_count")
 _REORDER = ("reordered", "extent_sum", "extent_max", "three_reordered")
 
 
@@ -119,15 +116,39 @@ def _columns(table: str, record: Record) -> Row:
     return {key: value for key, value in record.items() if key in known}
 
 
+def times_row(record: Record) -> Row:
+    """Return the row of `histograms` of a `histogram` or an `execution` record."""
+    if record["type"] == EXECUTION:
+        ends = {"src": record["rank"], "dst": record["rank"], "kind": EXECUTION}
+        record = record | ends | {"count": record["batches"], "lost": None}
+    words = (word.partition(":") for word in str(record.get("buckets") or "").split())
+    counts = sorted((int(bucket), int(count)) for bucket, _, count in words)
+    own = {name: [one[place] for one in counts] for place, name in enumerate(_BUCKETS)}
+    return _columns("histograms", record) | own
+
+
+class _Trial:
+    """Phases of a trial that some node has not ended."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, _Phase] = {}
+        self.ended: set[int] = set()
+        self.nodes: set[str] = set()  # that ended the trial
+
+    def closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
+        """Return phases, whose later records are refused, as rows by table."""
+        self.ended.update(phase for phase in phases if phase != PROBE)
+        every = [self.open.pop(phase).tables((*key, phase)) for phase in phases]
+        return [found for found in every if found]
+
+
 class Collector:
     """Gatherer of a run's records, which returns each phase once all nodes ended it."""
 
     def __init__(self, run: Run) -> None:
         self._nodes = {process.name for process in run.site.processes}
-        self._open: dict[tuple[int, int], dict[int, _Phase]] = {}
-        self._ended: dict[tuple[int, int], set[int]] = {}  # ended phases by trial
-        self._ending: dict[tuple[int, int], set[str]] = {}  # nodes that ended a trial
-        self._done: set[tuple[int, int]] = set()  # trials that all nodes have ended
+        # None: all nodes have ended the trial
+        self._trials: dict[tuple[int, int], _Trial | None] = {}
 
     def take(self, record: Record) -> list[PhaseData]:
         """Take a record; return the phases that ended with the record, as rows by table.
@@ -139,28 +160,25 @@ class Collector:
             return []
         key = (record["trial"], record.get("repeat") or 0)
         own = record.get("phase", PROBE)
-        if key in self._done:
+        trial = self._trials.setdefault(key, _Trial())
+        if trial is None:
             raise DamagedRecord(f"the record comes after all nodes have ended trial {key[0]}")
-        if own in self._ended.get(key, ()):
+        if own in trial.ended:
             raise DamagedRecord(
                 f"the record comes after all nodes have ended phase {own} of its trial"
             )
         if kind == "trial":
-            nodes = self._ending.setdefault(key, set())
-            nodes.add(record["node"])
-            if not nodes >= self._nodes:
+            trial.nodes.add(record["node"])
+            if not trial.nodes >= self._nodes:
                 return []
-            found = self._closed(key, sorted(self._open.get(key, ())))
-            self._done.add(key)
-            for known in (self._ending, self._open, self._ended):
-                known.pop(key, None)
-            return found
+            self._trials[key] = None
+            return trial.closed(key, sorted(trial.open))
         if kind == _BESIDE:
             return []
-        phase = self._open.setdefault(key, {}).setdefault(own, _Phase())
+        phase = trial.open.setdefault(own, _Phase())
         phase.take(record)
         is_ended = kind == "phase" and phase.nodes.keys() >= self._nodes
-        return self._closed(key, [own]) if is_ended else []
+        return trial.closed(key, [own]) if is_ended else []
 
     def rest(self) -> list[PhaseData]:
         """Return the phases that some node has not ended.
@@ -169,14 +187,10 @@ class Collector:
         """
         return [
             found
-            for key, phases in self._open.items()
-            for found in self._closed(key, sorted(phases))
+            for key, trial in self._trials.items()
+            if trial is not None
+            for found in trial.closed(key, sorted(trial.open))
         ]
-
-    def _closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
-        self._ended.setdefault(key, set()).update(phase for phase in phases if phase != PROBE)
-        every = [self._open[key].pop(phase).tables((*key, phase)) for phase in phases]
-        return [found for found in every if found]
 
 
 def is_event(record: Record) -> bool:

@@ -82,10 +82,6 @@ class RunDirectory:
         except OSError as error:
             raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
 
-    def write_configuration(self, effective: Mapping[str, object]) -> None:
-        """Write the effective configuration, with all defaults filled in."""
-        self.write_document(CONFIGURATION, effective)
-
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
         """Write a YAML file with all values in full."""
         text = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
@@ -124,10 +120,6 @@ class RunDirectory:
         """Remove the tables of nodes that never sent any traffic; nodes.log stays."""
         for path in self.path.glob("*.arrows"):
             path.unlink()
-
-    def open_lines(self, name: str) -> LineFile:
-        """Return a file of the directory to append lines to."""
-        return LineFile(self.path / name)
 
 
 class LineFile:

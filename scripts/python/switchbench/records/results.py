@@ -137,8 +137,7 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
             continue
         repeat = f"-repeat{row['repeat']}" if row["repeat"] else ""
         name = f"trial{row['trial']}{repeat}-phase{row['phase']}-{row['network']}-{row['kind']}"
-        pairs = zip(row["bucket"], row["bucket_count"], strict=True)
-        found.setdefault(name, Histogram()).merge(Histogram.of(row, pairs))
+        found.setdefault(name, Histogram()).merge(Histogram.of_row(row))
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
-from .schema import MOMENT, Record, Row, record_batch
+from .schema import MOMENT, Row, record_batch
 from .summary_form import Entry, filled
 
 # --- times ----------------------------------------------------------------------------------------
@@ -44,8 +44,7 @@ def bucket_bounds(index: int) -> tuple[int, int]:
 
 
 _MIDDLE = [least + width // 2 for least, width in map(bucket_bounds, range(BUCKETS))]
-_NUMBER = {middle: number for number, middle in enumerate(_MIDDLE)}
-MIDDLES = np.array(_MIDDLE, dtype=np.float64)  # middle of each bucket, ns
+MIDDLES = np.array(_MIDDLE)  # middle of each bucket, ns
 
 
 def needed(share: float) -> int:
@@ -57,8 +56,8 @@ def needed(share: float) -> int:
 class Histogram:
     """Histogram of times of one kind: of a flow, or of many flows, phases and repeats.
 
-    `add_record` adds a `histogram` record, `merge` another histogram; results are `count`, `lost`,
-    `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
+    `merge` adds another histogram; results are `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and
+    `quantile_ns`.
     """
 
     # counts by time in ns, the middle of a bucket
@@ -67,7 +66,6 @@ class Histogram:
     sum_ns: int = 0
     min_ns: int | None = None
     max_ns: int | None = None
-    overflow: int = 0
     lost: int | None = None  # messages that never returned; None: none had to return
     bound_ns: int | None = None  # one way: bound on the difference of the two clocks
     no_clock: bool = False  # one way: whether the bound is unknown for some times
@@ -76,10 +74,11 @@ class Histogram:
     cut_ns: int | None = None
 
     @classmethod
-    def of(cls, row: Row, buckets: Iterable[tuple[int, int]]) -> Histogram:
-        """Return the times of a record or a row with the given buckets."""
+    def of_row(cls, row: Row) -> Histogram:
+        """Return the times of a row of `histograms`."""
         times: dict[int, int] = {}
-        for bucket, number in buckets:
+        numbers = (np.asarray(row[name]).tolist() for name in ("bucket", "bucket_count"))
+        for bucket, number in zip(*numbers, strict=True):
             times[_MIDDLE[bucket]] = times.get(_MIDDLE[bucket], 0) + number
         return cls(
             times=times,
@@ -87,33 +86,11 @@ class Histogram:
             sum_ns=row["sum_ns"],
             min_ns=row.get("min_ns"),
             max_ns=row.get("max_ns"),
-            overflow=row.get("overflow") or 0,
             lost=row.get("lost"),
             bound_ns=row.get("bound_ns"),
             no_clock=row.get("kind") == ONE_WAY and row.get("bound_ns") is None,
             zeros=times.get(0, 0),
         )
-
-    @classmethod
-    def of_row(cls, row: Row) -> Histogram:
-        """Return the times of a row of `histograms`."""
-        numbers = (row[name].tolist() for name in ("bucket", "bucket_count"))
-        return cls.of(row, zip(*numbers, strict=True))
-
-    def add_record(self, record: Record) -> None:
-        """Add the times of a `histogram` record."""
-        words = (word.partition(":") for word in str(record.get("buckets") or "").split())
-        self.merge(Histogram.of(record, ((int(bucket), int(n)) for bucket, _, n in words)))
-
-    def row(self) -> Row:
-        """Return the columns of these times in a row of `histograms`."""
-        ordered = sorted(self.times)
-        names = ("count", "sum_ns", "min_ns", "max_ns", "overflow", "lost", "bound_ns")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "bucket": [_NUMBER[ns] for ns in ordered],
-            "bucket_count": [self.times[ns] for ns in ordered],
-        }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
         """Return the one-way delays shifted by a correction of clocks and its bound."""
@@ -163,7 +140,7 @@ class Histogram:
 
 # Functions that combine the known numbers of two histograms.
 _TOGETHER: dict[str, Callable[[list[int]], int]] = {
-    **dict.fromkeys(("count", "sum_ns", "overflow", "zeros", "lost"), sum),
+    **dict.fromkeys(("count", "sum_ns", "zeros", "lost"), sum),
     **dict.fromkeys(("max_ns", "bound_ns", "cut_ns"), max),
     "min_ns": min,
 }

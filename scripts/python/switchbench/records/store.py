@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from pydantic_core import from_json, to_json
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run, Trial
 from ..base.programs import Later
-from .collector import PROBE, Expected, PhaseData
+from .collector import PROBE, PhaseData
 from .directory import LineFile, read_plan, write_plan
 from .rows import BUCKETS, PhaseRows, Rows
 from .schema import (
@@ -643,26 +642,24 @@ def resume(directory: Path) -> tuple[Run, Begun]:
 
 
 def _begun(run: Run, directory: Path) -> Begun:
-    expected, nodes = Expected(run), len(run.site.processes)
+    nodes = {process.name for process in run.site.processes}
     tables = Tables(directory, ("phases",), {"phases": (*MOMENT, "node", "state")})
-    trials: defaultdict[Key, set[str]] = defaultdict(set)
+    trials: defaultdict[Any, set[str | None]] = defaultdict(set)
     for record in tables.events():
-        if record["type"] == "trial" and _is_sound(partial(expected.check, record)):
-            trials[record["trial"], record.get("repeat") or 0].add(record["node"])
+        if record["type"] == "trial":
+            trials[record.get("trial"), record.get("repeat") or 0].add(record.get("node"))
     phases: defaultdict[Key, set[int]] = defaultdict(set)
     stopped: set[Key] = set()
     for phase in tables.phases():
         rows, key = phase.rows("phases"), phase.moment[:2]
-        if not _is_sound(partial(expected.check_phase, phase)):
-            continue
         if "stopped" in rows.texts("state"):
             stopped.add(key)
-        elif len(set(rows.texts("node"))) == nodes:
+        elif nodes <= set(rows.texts("node")):
             phases[key].add(phase.moment[2])
     whole, left = set(), {}
     for trial in run.trials:
         key = trial.id, trial.repeat
-        if len(trials[key]) == nodes and key not in stopped:
+        if nodes <= trials[key] and key not in stopped:
             whole.add(key)
         elif not run.searches and trial.has_single_phases:
             every = trial.chosen or range(trial.phases)
@@ -670,14 +667,6 @@ def _begun(run: Run, directory: Path) -> Begun:
             if 0 < len(here) < len(every):
                 left[key] = here
     return Begun(frozenset(whole), left)
-
-
-def _is_sound(check: Callable[[], None]) -> bool:
-    try:
-        check()
-    except DamagedRecord:
-        return False
-    return True
 
 
 def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
@@ -58,6 +59,7 @@ _UNPREFIXED = (
 
 WORDS = Path(__file__).with_name("definitions.json")
 _NOTHING = object()
+_T = TypeVar("_T")
 
 
 @cache
@@ -239,6 +241,15 @@ def at(entry: Any, key: str) -> Any:
             return None
         entry = entry.get(name)
     return entry
+
+
+def by(entries: Iterable[_T], key: str | Callable[[_T], Any]) -> dict[Any, list[_T]]:
+    """Return entries by one of their keys or by a function's value, in order of appearance."""
+    found: dict[Any, list[_T]] = {}
+    take: Any = key if callable(key) else itemgetter(key)
+    for entry in entries:
+        found.setdefault(take(entry), []).append(entry)
+    return found
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from ..records.directory import (
     AFTER,
     BEFORE,
     NODES_LOG,
+    LineFile,
     RunDirectory,
     read_counters,
     run_command,
@@ -156,7 +157,7 @@ class Controller:
         try:
             with (
                 TableWriter(self._directory.path) as self._tables,
-                self._directory.open_lines(NODES_LOG) as self._log,
+                LineFile(self._directory.path / NODES_LOG) as self._log,
             ):
                 try:
                     self._converse(self._start(command))

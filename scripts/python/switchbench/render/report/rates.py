@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from textwrap import wrap
 from typing import Any, Generic, TypeVar
 
@@ -18,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...analysis import measures as m
-from ...analysis.data import Measured, Spans, plan_key
+from ...analysis.data import Measured, Spans
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import WAITING
-from ...records.summary_form import PhaseEntry, PlanEntry
+from ...records.summary_form import PhaseEntry, PlanEntry, by
 from ..tables import Heading
 from .chart import (
     PALETTE,
@@ -113,15 +112,6 @@ def group(entries: Iterable[E], *axes: str) -> Group[E]:
             for key, some in found.items()
         ],
     )
-
-
-def by(entries: Iterable[T], key: str | Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Return entries by one of their keys or by a function's value, in order of appearance."""
-    found: dict[Any, list[T]] = {}
-    take: Any = key if callable(key) else itemgetter(key)
-    for entry in entries:
-        found.setdefault(take(entry), []).append(entry)
-    return found
 
 
 def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
@@ -369,7 +359,7 @@ def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matr
 
     None if the setting has at most one flow by rank, or nothing was observed.
     """
-    known = [f for plan in plans if (f := measured.records.flows(plan_key(plan))) is not None]
+    known = [f for plan in plans if (f := measured.flows(plan)) is not None]
     if not known:
         return None
     size = len(measured.ports)
@@ -417,7 +407,7 @@ class _Axis:
     def of(cls, measured: Measured, plans: Sequence[PlanEntry], block: int, left: int) -> _Axis:
         used = np.zeros(len(measured.ports), dtype=bool)
         for plan in plans:
-            flows = measured.records.flows(plan_key(plan))
+            flows = measured.flows(plan)
             if flows is not None:
                 used[flows.src] = used[flows.dst] = True
         places = np.flatnonzero(used)
@@ -500,12 +490,8 @@ def course(measured: Measured) -> Iterator[Figure]:
     deepest = sorted(falls, key=lambda pair: pair[0])[:_SETTINGS]
     number = 0
     for pair in falls:
-        spans = measured.records.spans(plan_key(pair[1])) if pair in deepest else None
-        # In a transfer the last span of each flow is left out: a finished flow delivers nothing
-        # more.
-        if spans is not None and pair[1]["traffic"] != "stream":
-            spans = spans.until_done()
-        if spans is not None and len(spans.src):
+        spans = measured.spans(pair[1]) if pair in deepest else None
+        if spans is not None:
             number += 1
             yield _course(measured, number, pair[1], spans, len(falls) - len(deepest))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...analysis.data import Measured, PlanTimes, plan_key
+from ...analysis.data import Measured
 from ...base import format
 from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.format import unit_for
@@ -27,8 +27,9 @@ from ...predict.predictor import (
     share_close,
 )
 from ...records.directory import read_plan
+from ...records.rows import Histogram, merged
 from ...records.store import TableFile
-from ...records.summary_form import PlanEntry, at
+from ...records.summary_form import PlanEntry, at, by
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
@@ -47,7 +48,7 @@ from .chart import (
     gaps,
     marker,
 )
-from .rates import Entry, by, group, in_parts
+from .rates import Entry, group, in_parts
 
 Floats = NDArray[np.float64]
 
@@ -74,13 +75,13 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
             traces, least = [], 1.0
             for label, times in curves:
                 # By time: the share of all that is as great or greater; at least one of them.
-                total = int(times.counts.sum())
-                beyond: Floats = (total - np.cumsum(times.counts) + times.counts) / total
+                ns, counts = np.array(sorted(times.times.items())).T
+                beyond: Floats = (times.count - np.cumsum(counts) + counts) / times.count
                 kept, least = _kept(1 - beyond), min(least, float(beyond.min()))
                 columns = {
                     "beyond": (100 * beyond[kept]).astype(np.float32),
                     "within": 100 * (1 - beyond[kept]),
-                    "time": (times.values_ns[kept] / 1e3).astype(np.float32),
+                    "time": (ns[kept] / 1e3).astype(np.float32),
                 }
                 traces.append(Trace(label or title, columns))
             # The axis is reversed and logarithmic: each nine takes as much room as the one before.
@@ -95,32 +96,31 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
             yield tail.draw(Panel(common, traces, key, words=words, layout={"xaxis": axis}))
 
 
-def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, PlanTimes]]]:
+def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Histogram]]]:
     """Return the settings with enough times that have the longest tails.
 
     The result has their shared properties, a sentence on omitted settings, and label and times.
     """
     plans = measured.summary["plans"]
-    of_plan = [measured.records.times(plan_key(plan), kind) for plan in plans]
-    counts = [0 if times is None else int(times.counts.sum()) for times in of_plan]
-    few = sum(0 < count < _FEWEST for count in counts)
+    of_plan = {id(plan): one for plan in plans if (one := measured.times(plan, kind))}
+    few = sum(one.count < _FEWEST for one in of_plan.values())
     # One-way delays that are shorter than clocks differ by are not known: the summary has none.
     enough = [
         plan
-        for plan, count in zip(plans, counts, strict=True)
-        if count >= _FEWEST
+        for plan in plans
+        if id(plan) in of_plan
+        and of_plan[id(plan)].count >= _FEWEST
         and (
             kind != ONE_WAY
             or any(at(p, "latency.one_way.p50") is not None for p in measured.phases_of(plan))
         )
     ]
     found = group(_smallest(enough))
-    times = []
-    for one in found.series:  # repeats are combined
-        some = (measured.records.times(plan_key(plan), kind) for plan in one.entries)
-        times.append(PlanTimes.merged([repeat for repeat in some if repeat is not None]))
+    # Repeats are combined. Of fewer than 100 times, the longest is the p99.
+    times = [merged(of_plan[id(plan)] for plan in series.entries) for series in found.series]
+    tails_ns = [each.quantile_ns(0.99) or max(each.times) for each in times]
     # The settings with the longest tails, in their own order.
-    tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
+    tails = sorted(range(len(times)), key=lambda place: -tails_ns[place])
     shown = sorted(tails[:_CURVES])
     # Properties that only omitted settings differ in are no help in a label.
     left = len(times) - len(shown)
