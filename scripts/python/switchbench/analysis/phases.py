@@ -11,14 +11,13 @@ was learned later: by how much each node was off in it, and within which bound
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from operator import mul
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +46,6 @@ from .tester import (
     SHORT_SHARE_LAB,
     SHORT_SHARE_SITE,
     SOME_RANK,
-    contradicted,
     displaced_frames,
     host_limits,
     loss_location,
@@ -456,31 +454,6 @@ def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
     }
 
 
-# --- contradictions of a phase --------------------------------------------------------------------
-
-
-def contradiction(result: m.PhaseResult) -> list[str]:
-    """Return a sentence if the flows' counts and the ports' counters contradict each other."""
-    found = result.entry["loss_location"]
-    if not contradicted(found):
-        return []
-    return [
-        f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
-        f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
-        "wrong, and it is unknown which loss of this phase is the network's"
-    ]
-
-
-def surplus(result: m.PhaseResult) -> list[str]:
-    """Return a sentence for each flow that delivered more frames than it was offered."""
-    found = m.surplus_frames(result.flows)
-    return [
-        f"{' -> '.join(result.flows.pairs[flow])}: {int(found[flow])} "
-        f"{'frame' if found[flow] == 1 else 'frames'} more delivered than offered in {result.label}"
-        for flow in found.nonzero()[0].tolist()
-    ]
-
-
 # --- plans ---------------------------------------------------------------------------------------
 
 _OVER_PHASES: dict[str, Callable[[m.Values], float | None]] = {
@@ -520,26 +493,6 @@ def plan_entry(
         window_s=m.total(entry["window_s"] for entry in entries),
         throughput=filled("Throughput", throughput, layer="payload", unit="Mbit/s"),
     )
-
-
-def trial_words(trial: Trial) -> str:
-    """Return a trial in words."""
-    networks = " + ".join(part.network for part in trial.parts)
-    ranks = max(len(part.ranks) for part in trial.parts)
-    return (
-        f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, {ranks} ranks)"
-    )
-
-
-def rounded(value: Any) -> Any:
-    """Return a value with its figures rounded to six decimals; infinity and NaN become None."""
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return value
 
 
 # --- clocks ---------------------------------------------------------------------------------------

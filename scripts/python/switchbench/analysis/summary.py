@@ -7,6 +7,7 @@ records/summary_form.toml defines the form, doc/reference/measures.md the formul
 from __future__ import annotations
 
 import gc
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -40,20 +41,16 @@ from ..search.suites.declaration import TrialFacts
 from . import series
 from .judge import Judge, exit_status, left_out, nothing_judged, overall
 from .located import Locator
-from .measures import MisdeliveredFrames, PhaseResult, or_zero
+from .measures import MisdeliveredFrames, PhaseResult, or_zero, surplus_frames
 from .phases import (
     PhaseResults,
     PortTable,
     chain_entries,
-    contradiction,
     plan_entry,
-    rounded,
-    surplus,
-    trial_words,
 )
 from .statistics import RepeatTable
 from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
-from .tester import above_line, explains_all, windows_above_line
+from .tester import above_line, contradicted, explains_all, windows_above_line
 
 TrialKey = tuple[int, int]  # trial number and repeat
 
@@ -302,7 +299,7 @@ class Summary:
         if course is not None:
             result["searches"] = search_entries(course)
             result["suite"] = suite_summary(self._run, course)
-        whole: SummaryDocument = rounded(result)
+        whole: SummaryDocument = _rounded(result)
         return whole
 
     def _about(self, about: Entry) -> Entry:
@@ -348,7 +345,7 @@ class Summary:
             if trial.search is not None:
                 open_trial.results.append(result)
             above = windows_above_line(result, self._run.site)
-            alarms = [*contradiction(result), *above, *surplus(result)]
+            alarms = [*_contradiction(result), *above, *_surplus(result)]
         if result.entry["tester_limited"] and not explains_all(result):
             self._unexplained.add((trial.id, key.phase))
         for port, frames, displaced in other_traffic(result):
@@ -399,12 +396,50 @@ class Summary:
             seen = self._flows_seen[key]
             if seen < trial.flows and key not in not_needed:
                 share = "nothing" if seen == 0 else f"only {seen} of {trial.flows} flows"
-                sentences.append(f"{trial_words(trial)}: {share} measured")
+                networks = " + ".join(part.network for part in trial.parts)
+                ranks = max(len(part.ranks) for part in trial.parts)
+                sentences.append(
+                    f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, "
+                    f"{ranks} ranks): {share} measured"
+                )
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
         if lost:
             have = "has" if lost == 1 else "have"
             sentences.append(f"{of(lost, 'flow')} {have} the record of one side only")
         return sentences
+
+
+def _contradiction(result: PhaseResult) -> list[str]:
+    """Return a sentence if the flows' counts and the ports' counters contradict each other."""
+    found = result.entry["loss_location"]
+    if not contradicted(found):
+        return []
+    return [
+        f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
+        f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
+        "wrong, and it is unknown which loss of this phase is the network's"
+    ]
+
+
+def _surplus(result: PhaseResult) -> list[str]:
+    """Return a sentence for each flow that delivered more frames than it was offered."""
+    found = surplus_frames(result.flows)
+    return [
+        f"{' -> '.join(result.flows.pairs[flow])}: {of(int(found[flow]), 'frame')} more delivered "
+        f"than offered in {result.label}"
+        for flow in found.nonzero()[0].tolist()
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value with its figures rounded to six decimals; infinity and NaN become None."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value
 
 
 # A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these limits.

@@ -40,7 +40,7 @@ class _Phase:
         self._spans: list[Row] = []
 
     def take(self, record: Record) -> None:
-        """Take one record; raise DamagedRecord for a second record of the same end of a flow."""
+        """Take one record; raise DamagedRecord for a second record of a flow's end or times."""
         match record["type"]:
             case "flow":
                 self._take_flow(record)

@@ -4,13 +4,13 @@
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
 plan.json            the run that was compiled from it, which all other commands read
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
-flows.parquet ...    what the nodes told, as tables (schema.py); `flows.1.arrows ...` while the run
+flows.parquet ...    the nodes' records as tables (schema.py); `flows.1.arrows ...` while the run
                      goes on; of a phase that was measured again, the last measurement
 superseded/          the same tables, of phases that were measured again
-nodes.log            what the nodes wrote on standard error
-switch.ndjson        what a modelled switch did (doc/developer/switch.md), in a lab that has one
-switch-counters-*.txt  what the switch said before and after, where a command asks it
-summary.json         what it amounts to (summary_form.py)
+nodes.log            standard error of the nodes
+switch.ndjson        records of a modelled switch (doc/developer/switch.md), in a lab that has one
+switch-counters-*.txt  counters of the switch before and after the run, if a command reads them
+summary.json         results that follow from the tables (summary_form.py)
 verdict.xml          the verdict as JUnit XML, for continuous integration
 manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
 
@@ -30,7 +30,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -122,7 +122,7 @@ class RunDirectory:
             path.unlink()
 
 
-class LineFile:
+class LineFile(AbstractContextManager["LineFile"]):
     """File that never has part of a line: a line is in the file when `write` returns."""
 
     def __init__(self, path: Path) -> None:
@@ -150,10 +150,6 @@ class LineFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
-
-    def __enter__(self) -> LineFile:
-        """Return this open file."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""

@@ -208,7 +208,7 @@ _KINDS["Computed"] = _form(_keys(_RECORDS["forms"]["Computed"]))
 
 
 class DamagedRecord(ConfigurationError):
-    """A line is no record, or a record contradicts its form or its run; no place is given."""
+    """Error of a line that is no record, or of a record that contradicts its form or its run."""
 
 
 def parse(line: bytes) -> Record:

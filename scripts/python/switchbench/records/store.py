@@ -18,7 +18,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -120,7 +120,7 @@ class _Stream:
         self._waiting.truncate()
 
 
-class TableWriter:
+class TableWriter(AbstractContextManager["TableWriter"]):
     """Writer of a results directory's streams; the first row of a table creates its stream."""
 
     def __init__(self, directory: Path) -> None:
@@ -179,10 +179,6 @@ class TableWriter:
         finally:
             for stream in self._streams.values():
                 stream.file.close()
-
-    def __enter__(self) -> TableWriter:
-        """Return the open writer."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the writer."""
