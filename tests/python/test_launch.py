@@ -557,8 +557,16 @@ class Place(ABC):
         return self.events.count("made") == self.events.count("given back")
 
 
-class Near(Place):
+class InLab(Place):
     """A lab on this machine."""
+
+    site_keys: ClassVar = {"lab": "one-switch"}
+    name = "one-switch"
+    topology = labs.load("one-switch", {})
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(labs, "session", self.made)
+        monkeypatch.setattr(namespaces, "enter_user_namespace", lambda: None)
 
     def popen(self, _host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen([str(self.engine), *command[1:]], **options)
@@ -570,16 +578,6 @@ class Near(Place):
             yield self
         finally:
             self.events.append("given back")
-
-
-class InLab(Near):
-    site_keys: ClassVar = {"lab": "one-switch"}
-    name = "one-switch"
-    topology = labs.load("one-switch", {})
-
-    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(labs, "session", self.made)
-        monkeypatch.setattr(namespaces, "enter_user_namespace", lambda: None)
 
 
 class Far(Place):

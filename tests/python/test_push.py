@@ -280,6 +280,19 @@ def test_drivers_are_there_once(collection: Collection) -> None:
     assert len(eal.content) == here.stat().st_size
 
 
+def test_drivers_are_found_where_distributions_put_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The doctor looked in Fedora's folder, and push did not."""
+    monkeypatch.setattr(push, "ROOT", tmp_path)
+    places = ["usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0", "usr/lib64/dpdk-pmds"]
+    for place in (*places, "usr/local/lib64/dpdk/pmds-24.1"):
+        (tmp_path / place).mkdir(parents=True)
+    assert len(push.driver_folders()) == 3
+    (tmp_path / places[1] / "librte_net_tap.so.23.0").touch()
+    assert push._drivers() == [tmp_path / places[1] / "librte_net_tap.so.23.0"]
+
+
 def test_a_library_that_is_missing_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 # Excluded: drivers that depend on one of those, and need libraries of 17 MB.
 _DRIVERS = ("bus", "mempool", "common", "net")
 _DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
+ROOT = Path("/")  # tests use another folder
 _DRIVER_FOLDERS = (
     "usr/lib*/dpdk/pmds-*", "usr/lib*/*/dpdk/pmds-*", "usr/lib64/dpdk-pmds",
     "usr/local/lib*/dpdk/pmds-*", "usr/local/lib*/*/dpdk/pmds-*",
@@ -258,7 +259,7 @@ def _library(name: str, path: Path) -> Piece:
 
 def driver_folders() -> list[Path]:
     """Return the folders in which DPDK's drivers are installed on this machine."""
-    return [folder for one in _DRIVER_FOLDERS for folder in sorted(Path("/").glob(one))]
+    return [folder for one in _DRIVER_FOLDERS for folder in sorted(ROOT.glob(one))]
 
 
 def _drivers() -> list[Path]:
