@@ -22,7 +22,6 @@ from switchbench.cli import main
 from switchbench.hosts import alike, doctor
 from switchbench.hosts.doctor import LACK, NOTE, OK, HostCheck
 from switchbench.labs import load, state
-from switchbench.labs.devices import Missing
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def test_an_engine_that_lacks_a_library_is_said(engine: Path) -> None:
     assert not doctor.can_run(checks)
 
 
-LAB_LACKS = Missing("bridges: the kernel has none", "`modprobe -a bridge` as root")
+NO_BRIDGES = "bridges: the kernel has none"
 OVS = {"switches._found": lambda program: f"/usr/bin/{program}", "switches.TUN": Path("/")}
 NO_OVS = {"switches._found": lambda program: None if program == "ovs-vsctl" else program}
 NO_TUN = {"switches.TUN": Path("/nowhere/tun")}
@@ -95,7 +94,7 @@ def slow_clock(path: Path) -> str:
 @pytest.mark.parametrize(
     ("changes", "part", "what", "state", "detail", "remedy"),
     [
-        ({"missing": lambda: [LAB_LACKS]}, "lab", LAB_LACKS.what, "lack", "", LAB_LACKS.remedy),
+        ({"missing": lambda: {NO_BRIDGES: "modprobe"}}, "lab", NO_BRIDGES, "lack", "", "modprobe"),
         # Labs of one kind need Open vSwitch, so it is a note.
         (OVS, "lab", "Open vSwitch", "ok", "for labs of kind ovs", ""),
         (OVS | NO_TUN, "lab", "Open vSwitch", "note", "there is no /nowhere/tun", "`modprobe tun`"),

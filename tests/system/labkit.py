@@ -68,7 +68,7 @@ def kept(topology: Path | str) -> Iterator[Lab]:
 def _why_no_lab() -> str:
     if not namespaces.is_privileged():
         return "needs root (the tests of labs without root run all the same)"
-    return "; ".join(str(lack) for lack in devices.missing())
+    return "; ".join(map(": ".join, devices.missing().items()))
 
 
 def _why_no_switch() -> str:

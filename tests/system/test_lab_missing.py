@@ -11,12 +11,12 @@ from pyroute2 import IPRoute
 from labkit import needs_lab, python
 from switchbench.labs import devices
 
-PRINT = "from switchbench.labs import devices\nfor lack in devices.missing(): print(lack)"
+PRINT = "from switchbench.labs import devices\nprint(*devices.missing().items())"
 
 
 @needs_lab
 def test_nothing_is_missing_here() -> None:
-    assert devices.missing() == []
+    assert devices.missing() == {}
 
 
 @needs_lab
@@ -25,9 +25,7 @@ def test_a_missing_kernel_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         netlink.link("add", ifname="x0", kind="no-such-kind")
 
     monkeypatch.setattr(devices, "_NEEDS", [("frobnicators", "frob", attempt)])
-    assert [str(lack) for lack in devices.missing()] == [
-        "frobnicators: the kernel has none (remedy: `modprobe -a frob` as root)"
-    ]
+    assert devices.missing() == {"frobnicators: the kernel has none": "`modprobe -a frob` as root"}
 
 
 @needs_lab
@@ -42,6 +40,6 @@ def test_forbidden_user_namespaces_are_named() -> None:
         timeout=30,
     )
     assert done.stdout == (
-        "CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces (user.max_user_namespaces is 0) "
-        "(remedy: run as root, or change the sysctl user.max_user_namespaces)\n"
+        "('CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces (user.max_user_namespaces is 0)', "
+        "'run as root, or change the sysctl user.max_user_namespaces')\n"
     ), done.stderr

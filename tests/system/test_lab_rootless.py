@@ -20,7 +20,7 @@ NAME = f"{PREFIX}-user"
 PROBE = """
 import json
 from switchbench.labs import devices, namespaces
-print(json.dumps([str(lack) for lack in devices.missing()] if not namespaces.is_privileged()
+print(json.dumps(list(devices.missing()) if not namespaces.is_privileged()
     else ["this user has privilege"]))
 """
 

@@ -388,8 +388,8 @@ def _lab() -> Iterator[HostCheck]:
         parts = "veth, bridge, IFB, TBF, u32 and mirred"
         how = "as root" if namespaces.is_privileged() else "without root, in a user namespace"
         yield _check("lab", OK, f"{parts}; {how}")
-    for lack in lacks:
-        yield HostCheck("lab", lack.what, LACK, "", lack.remedy)
+    for what, remedy in lacks.items():
+        yield HostCheck("lab", what, LACK, "", remedy)
     program = switches.ovs_lacking()
     if program is not None:
         detail = f"{program} is not installed"
@@ -399,7 +399,7 @@ def _lab() -> Iterator[HostCheck]:
     else:
         yield _check("ovs", OK, "for labs of kind ovs")
     try:
-        namespaces.try_in_namespace(lambda: [])
+        namespaces.try_in_namespace(lambda: None)
         yield _check("userns", OK, "a lab needs no root")
     except OSError as error:
         yield _check("userns", NOTE, error.strerror or str(error))

@@ -533,18 +533,6 @@ def wait_silence(netlink: IPRoute) -> None:
 # Each need is tried in an unnamed namespace, which ends with the thread that made it.
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Program or feature that a lab needs and that this machine lacks, with a remedy."""
-
-    what: str
-    remedy: str
-
-    def __str__(self) -> str:
-        """Return the missing thing and its remedy as a sentence."""
-        return f"{self.what} (remedy: {self.remedy})"
-
-
 # Each need of a lab, its kernel module, and a trial. Interfaces stay down, and the loopback
 # interface (index 1) needs only the discipline itself.
 _NEEDS: tuple[tuple[str, str, Callable[[IPRoute], object]], ...] = (
@@ -566,45 +554,38 @@ _SYSCTLS_THAT_FORBID = {
 }
 
 
-def missing() -> list[Missing]:
-    """Return the things that a lab needs and this machine or user lacks; [] if labs can be made."""
+def missing() -> dict[str, str]:
+    """Return the remedy for each thing that a lab needs and this machine or user lacks."""
     if namespaces.is_privileged():
         return namespaces.in_thread(_try_all)
     try:
-        lines = namespaces.try_in_namespace(
-            lambda: [f"{lack.what}\t{lack.remedy}" for lack in _try_all()]
-        )
+        return namespaces.try_in_namespace(_try_all)
     except OSError as error:
-        return [_no_privilege(error)]
-    return [Missing(*line.split("\t")) for line in lines]
+        return _no_privilege(error)
 
 
-def _try_all() -> list[Missing]:
+def _try_all() -> dict[str, str]:
     try:
         namespaces.unshare(namespaces.CLONE_NEWNET)
     except OSError as error:
-        return [Missing(f"network namespaces: {error.strerror}", "a kernel with CONFIG_NET_NS")]
-    found = []
+        return {f"network namespaces: {error.strerror}": "a kernel with CONFIG_NET_NS"}
+    found = {}
     with IPRoute() as netlink:
         for what, modules, attempt in _NEEDS:
             try:
                 attempt(netlink)
             except NetlinkError as error:
                 reason = "the kernel has none" if error.code in _ABSENT else os.strerror(error.code)
-                found.append(Missing(f"{what}: {reason}", f"`modprobe -a {modules}` as root"))
+                found[f"{what}: {reason}"] = f"`modprobe -a {modules}` as root"
     return found
 
 
-def _no_privilege(error: OSError) -> Missing:
+def _no_privilege(error: OSError) -> dict[str, str]:
     """Return the lack of privilege: no capabilities, and no user namespaces either."""
+    what = "CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces"
     for key, forbidding in _SYSCTLS_THAT_FORBID.items():
         path = Path("/proc/sys") / key
         if path.exists() and path.read_text().strip() == forbidding:
             name = key.replace("/", ".")
-            return Missing(
-                f"CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces ({name} is {forbidding})",
-                f"run as root, or change the sysctl {name}",
-            )
-    return Missing(
-        f"CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces ({error.strerror})", "run as root"
-    )
+            return {f"{what} ({name} is {forbidding})": f"run as root, or change the sysctl {name}"}
+    return {f"{what} ({error.strerror})": "run as root"}

@@ -205,8 +205,8 @@ def _become_root() -> None:
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
-def try_in_namespace(function: Callable[[], list[str]]) -> list[str]:
-    """Run a function as root of a user namespace, in a child process; return its lines.
+def try_in_namespace(function: Callable[[], _Result]) -> _Result:
+    """Run a function as root of a user namespace, in a child process; return its JSON value.
 
     Raise OSError where no such namespace can be made.
     """
@@ -217,21 +217,21 @@ def try_in_namespace(function: Callable[[], list[str]]) -> list[str]:
         _answer_from_namespace(write_end, function)
     os.close(write_end)
     with os.fdopen(read_end) as answer:
-        code, lines = json.loads(answer.read() or f"[{errno.EIO}, []]")
+        code, value = json.loads(answer.read() or f"[{errno.EIO}, null]")
     os.waitpid(child, 0)
     if code != 0:
         raise OSError(code, os.strerror(code))
-    return [str(line) for line in lines]
+    result: _Result = value
+    return result
 
 
-def _answer_from_namespace(write_end: int, function: Callable[[], list[str]]) -> NoReturn:
-    code = 0
-    lines: list[str] = []
+def _answer_from_namespace(write_end: int, function: Callable[[], object]) -> NoReturn:
+    code, value = 0, None
     try:
         _become_root()
-        lines = function()
+        value = function()
     except OSError as error:
         code = error.errno or errno.EIO
     with os.fdopen(write_end, "w") as answer:
-        json.dump([code, lines], answer)
+        json.dump([code, value], answer)
     os._exit(0)
