@@ -5,7 +5,6 @@ wrong with one of them."""
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -301,22 +300,6 @@ def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -
     too_much = hosts.run(tmp_path / "more", asked | {"load": "96%"})
     assert too_much.status == 2
     assert "node1:e0 is shared, so at most 95% is for it" in too_much.errors
-
-
-def test_raw_frames_never_over_control(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    asked = configuration(over_control(hosts)) | {"transport": "dpdk"}
-    result = hosts.run(tmp_path, asked)
-    assert result.status == 2
-    said = result.sentence
-    assert "node1:e0 in network" in said
-    assert "has no dpdk, as it is shared and has no `pci`" in said
-
-
-def test_sudo_without_a_password(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    if shutil.which("sudo") is None:
-        pytest.skip("there is no sudo")
-    site = hosts.site("node1", "node2", privilege="sudo")
-    assert hosts.run(tmp_path, configuration(site)).complete
 
 
 # --- bind and restore ----------------------------------------------------------------------------
