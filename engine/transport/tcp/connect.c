@@ -25,9 +25,10 @@
 /* Maximum of connections without a claim. */
 #define HALF_OPEN_MOST 4096u
 #define BACKLOG 4096 /* all connections of a phase may arrive before the main thread accepts */
-/* A connection without a claim is rejected after this time; a partner on a busy host connects
- * again. */
-#define CLAIM_TIMEOUT_NS NS_PER_S
+/* A connection without a claim is rejected after this time, or, while the maximum of these is
+ * reached, after the shorter one: a claim from a busy host may be late. */
+#define CLAIM_TIMEOUT_NS (30 * NS_PER_S)
+#define CROWDED_TIMEOUT_NS NS_PER_S
 /* After this number of rejections in a turn the listener pauses until the next turn; as many again
  * may have been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
@@ -187,14 +188,15 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
     }
 }
 
-/* Reject connections without a claim after CLAIM_TIMEOUT_NS. On a busy host the claim may have
- * arrived and wait to be read. */
+/* Reject connections without a claim after their time. On a busy host the claim may have arrived
+ * and wait to be read. */
 static void reject_silent(struct transport_port *port, int64_t now_ns)
 {
     struct tcp_arrival *oldest;
 
     while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
-           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
+           now_ns - oldest->came_ns >=
+               (port->half_open < port->half_open_most ? CLAIM_TIMEOUT_NS : CROWDED_TIMEOUT_NS))
         if (read_claim(port, oldest, 0))
             reject(port, oldest, "it kept silent");
 }
@@ -390,19 +392,15 @@ int tcp_lane_check(struct tcp_lane *lane, struct err *err)
     return fd < 0 ? fd : 0;
 }
 
-static unsigned number_of(const struct tcp_lane *lane, const struct tcp_end *end)
-{
-    const struct tcp_end *first = end->base.sends ? lane->base.outs : lane->base.ins;
-
-    return (unsigned)(end - first) + (end->base.sends ? 0 : lane->base.out_count);
-}
-
 /* Add a proven connection to the epoll set of the lane's worker. Where the partner sends on it,
  * too, the end that receives reports the close. */
 static int watch(struct tcp_lane *lane, struct tcp_end *end)
 {
     bool probe = message_end_probes(&end->base);
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number_of(lane, end)};
+    unsigned number =
+        end->base.sends ? (unsigned)(end - (struct tcp_end *)lane->base.outs)
+                        : lane->base.out_count + (unsigned)(end - (struct tcp_end *)lane->base.ins);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
     int one = 1;
 
     end->connected = true;
@@ -594,15 +592,6 @@ static bool is_awaited(const struct tcp_end *end)
     return !end->connected && !end->base.ended && !end->is_passive;
 }
 
-/* Return whether the partner's kernel has not answered an outgoing connection. */
-static bool is_unanswered(const struct tcp_end *end)
-{
-    struct tcp_info info;
-
-    return end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
-           info.tcpi_state == STATE_SYN_SENT;
-}
-
 int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
@@ -629,12 +618,14 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
     netns_leave(home);
     for (unsigned i = 0; rc == 0 && i < count; i++) {
         struct tcp_end *end = tcp_lane_end(lane, i);
+        struct tcp_info info;
 
         if (!is_awaited(end))
             continue;
         if (late || waited_ns >= SUSPECT_NS) /* the sentence names one partner */
             refuse(end, -EAGAIN,
-                   is_unanswered(end)
+                   end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
+                           info.tcpi_state == STATE_SYN_SENT
                        ? "timed out; nothing answers there"
                        : "it is connected, but the partner is not ready for this phase",
                    err);

@@ -387,17 +387,6 @@ static void out_event(struct tcp_end *out, uint32_t events)
         fault(out, why);
 }
 
-/* Handle an event of a schedule's receiving end: it is readable or broken, whether or not a step
- * reads it now. */
-static void step_event(struct tcp_lane *lane, struct tcp_end *in, uint32_t events)
-{
-    uint8_t byte;
-
-    in->open = true;
-    if (events & (EPOLLERR | HANG_UPS))
-        (void)pull_result(lane, in, recv(in->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
-}
-
 /* Wait up to `most_ms` for events of the connections and handle them. Return their number. */
 static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int most_ms)
 {
@@ -407,13 +396,17 @@ static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int mos
     lane->more |= count == EVENTS;
     for (int i = 0; i < count; i++) {
         struct tcp_end *end = tcp_lane_end(lane, events[i].data.u32);
+        uint8_t byte;
 
-        if (end->base.sends)
+        if (end->base.sends) {
             out_event(end, events[i].events);
-        else if (lane->base.schedules)
-            step_event(lane, end, events[i].events);
-        else
+        } else if (!lane->base.schedules) {
             receive(lane, end, now_ns);
+        } else { /* readable or broken, whether or not a step reads it now */
+            end->open = true;
+            if (events[i].events & (EPOLLERR | HANG_UPS))
+                (void)pull_result(lane, end, recv(end->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
+        }
     }
     return count;
 }
@@ -426,26 +419,20 @@ static bool drained(struct message_lane *base)
     return true;
 }
 
-/* Return whether events are needed: for room to write, for many readable connections, and now and
- * then for a partner that has gone. */
-static bool needs_events(struct tcp_lane *lane)
-{
-    const struct schedule_executor *executor = lane->base.lane.request.executor;
-
-    return !lane->base.stepping || executor->sends_left > 0 || executor->receives_left > FEW ||
-           ++lane->polls % EVENTS_TURNS == 0;
-}
-
 static bool reap(struct message_lane *base, int64_t now_ns)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    const struct schedule_executor *executor = base->lane.request.executor;
 
     lane->most_read = 0;
     lane->more = false;
     base->lane.own_partner_timeout = base->stepping && now_ns >= base->opens_ns;
     if (lane->wakes >= 0)
         (void)take_events(lane, lane->wakes, now_ns, 0);
-    if (needs_events(lane))
+    /* For room to write, for many readable connections, and now and then for a partner that has
+     * gone. */
+    if (!base->stepping || executor->sends_left > 0 || executor->receives_left > FEW ||
+        ++lane->polls % EVENTS_TURNS == 0)
         (void)take_events(lane, lane->epoll, now_ns, 0);
     /* After the last barrier only the partner's end mark arrives. */
     for (unsigned i = base->out_count;
@@ -483,28 +470,23 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 
 /* --- the worker's calls --- */
 
-/* Let the kernel find a lost host or path within half a minute. A process that dies closes its
- * connections by itself. Ranks that receive from a lost rank end then, and so do ranks that wait
- * for those. */
-static void keep_alive(int fd)
-{
-    static const int values[][2] = {
-        {TCP_KEEPIDLE, KEEP_IDLE_S}, {TCP_KEEPINTVL, KEEP_EVERY_S}, {TCP_KEEPCNT, KEEP_COUNT}};
-    int yes = 1;
-
-    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
-        setsockopt(fd, IPPROTO_TCP, values[i][0], &values[i][1], sizeof(int));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-}
-
+/* A schedule lets the kernel find a lost host or path within half a minute. A process that dies
+ * closes its connections by itself. Ranks that receive from a lost rank end then, and so do ranks
+ * that wait for those. */
 static void begin(struct message_lane *base)
 {
+    static const int keepalive[][3] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                                       {IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S},
+                                       {IPPROTO_TCP, TCP_KEEPINTVL, KEEP_EVERY_S},
+                                       {IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT}};
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
 
     for (uint32_t i = 0; i < base->lane.request.send_count; i++)
         choose_segment(&base->flows[i], tcp_lane_end(lane, i * base->stride)->fd);
     for (unsigned i = base->out_count; base->schedules && i < message_lane_ends(base); i++)
-        keep_alive(tcp_lane_end(lane, i)->fd);
+        for (unsigned k = 0; k < sizeof keepalive / sizeof keepalive[0]; k++)
+            setsockopt(tcp_lane_end(lane, i)->fd, keepalive[k][0], keepalive[k][1],
+                       &keepalive[k][2], sizeof(int));
 }
 
 static const struct message_hooks hooks = {
@@ -572,24 +554,21 @@ static bool wait_lane(struct lane *base, int64_t until_ns)
 
 /* --- life of a lane --- */
 
-/* Close a connection by a reset, which frees both ends at once, without TIME_WAIT: by now all bytes
- * have arrived, or the phase was given up. */
-static void close_now(int fd)
-{
-    struct linger reset = {.l_onoff = 1};
-
-    if (fd < 0)
-        return;
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close(fd);
-}
-
 static void destroy(struct lane *base)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    struct linger reset = {.l_onoff = 1};
 
-    for (unsigned i = 0; lane->buffer != NULL && i < message_lane_ends(&lane->base); i++)
-        close_now(tcp_lane_end(lane, i)->fd);
+    /* A reset frees both ends at once, without TIME_WAIT: by now all bytes have arrived, or the
+     * phase was given up. */
+    for (unsigned i = 0; lane->buffer != NULL && i < message_lane_ends(&lane->base); i++) {
+        int fd = tcp_lane_end(lane, i)->fd;
+
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        close(fd);
+    }
     tcp_lane_hang_up(lane);
     if (lane->epoll >= 0)
         close(lane->epoll);
@@ -668,15 +647,6 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     return rc;
 }
 
-static int buffer_bytes(int fd, int option)
-{
-    int bytes = 0;
-    socklen_t size = sizeof bytes;
-
-    getsockopt(fd, SOL_SOCKET, option, &bytes, &size);
-    return bytes;
-}
-
 enum { OF_SENDER = 1, OF_RECEIVER = 2 };
 
 /* Read the metrics of a flow, over its streams. */
@@ -686,8 +656,10 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     bool sends = flow->src == base->request.rank;
     size_t first = (size_t)(flow - base->request.flows) - (sends ? 0 : base->request.send_count);
     double retransmitted = 0, sent = 0, received = 0, out_of_order = 0, delivery = 0, rtt = 0;
-    double least_rtt = 0, mss = 0, overhead = 0, buffer = 0;
+    double least_rtt = 0, mss = 0, overhead = 0;
     unsigned streams = 0;
+    int buffer = 0;
+    socklen_t size = sizeof buffer;
 
     message_lane_read_flow(base, flow, reading);
     for (size_t i = first * lane->base.stride; i < first * lane->base.stride + lane->base.streams;
@@ -707,7 +679,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
             least_rtt = info.tcpi_min_rtt;
         mss = sends ? info.tcpi_snd_mss : info.tcpi_rcv_mss;
         overhead = segment_overhead(fd, &info);
-        buffer = buffer_bytes(fd, sends ? SO_SNDBUF : SO_RCVBUF);
+        getsockopt(fd, SOL_SOCKET, sends ? SO_SNDBUF : SO_RCVBUF, &buffer, &size);
     }
     const struct {
         struct flow_metric metric;
