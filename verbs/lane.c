@@ -360,20 +360,6 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     return rc;
 }
 
-static void release(const struct verbs_lane *lane, struct verbs_end *end)
-{
-    struct verbs_qp *qp = end->qp;
-
-    if (qp == NULL)
-        return;
-    if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end)) {
-        connection_pool_free(qp);
-        return;
-    }
-    qp->turn += (uint32_t)end->base.stream.at.sequence;
-    connection_pool_keep(qp, lane->keep_max);
-}
-
 static void destroy(struct lane *base)
 {
     struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
@@ -382,17 +368,20 @@ static void destroy(struct lane *base)
          lane->base.outs != NULL && lane->base.ins != NULL && i < message_lane_ends(&lane->base);
          i++) {
         struct verbs_end *end = verbs_lane_end(lane, i);
+        struct verbs_in *in = end->base.sends ? NULL : (struct verbs_in *)(void *)end;
+        struct verbs_qp *qp = end->qp;
 
-        if (end->base.sends) {
-            free(((struct verbs_out *)(void *)end)->bytes_after);
-        } else {
-            struct verbs_in *in = (struct verbs_in *)(void *)end;
-
-            if (end->qp != NULL)
-                end->qp->place = in->place;
-            free(in->lengths);
+        free(in != NULL ? (void *)in->lengths : ((struct verbs_out *)(void *)end)->bytes_after);
+        if (qp == NULL)
+            continue;
+        if (in != NULL)
+            qp->place = in->place;
+        if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end)) {
+            connection_pool_free(qp);
+            continue;
         }
-        release(lane, end);
+        qp->turn += (uint32_t)end->base.stream.at.sequence;
+        connection_pool_keep(qp, lane->keep_max);
     }
     if (lane->memory != NULL)
         ibv_dereg_mr(lane->memory);
@@ -401,29 +390,6 @@ static void destroy(struct lane *base)
 }
 
 /* --- the lane --- */
-
-/* Return payload's share of the layer-1 bytes of the load's messages. */
-static double payload_share(const struct verbs_lane *lane)
-{
-    double payload = 0, line = 0;
-
-    for (uint32_t i = 0; i < lane->base.lane.request.phase->size_count; i++) {
-        payload += lane->base.sizes[i];
-        line += line_bytes(lane, lane->base.sizes[i]);
-    }
-    return payload / line;
-}
-
-/* Return the latency probes of a flow per second; 0: none. The rate depends on the phase alone,
- * so that both ends compute the same. */
-static double probe_rate(const struct verbs_lane *lane)
-{
-    const struct lane_request *request = &lane->base.lane.request;
-    double rate = prober_rate(request, line_bytes(lane, MESSAGE_PROBE_BYTES));
-    bool automatic = request->phase->latency.probe_fps < 0;
-
-    return automatic && lane->port->software && rate > SOFTWARE_FPS ? SOFTWARE_FPS : rate;
-}
 
 static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
 {
@@ -434,6 +400,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
                                 .streams_key = "queue_pairs",
                                 .check_bytes = MESSAGE_CHECK_BYTES};
     struct verbs_options *o;
+    double payload = 0, line = 0;
     bool huge = false;
     int rc;
 
@@ -453,7 +420,11 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
             plan.check_bytes = lane->mtu;
         plan.unreliable = o->qp.service != VERBS_RC;
         plan.sampled = request->phase->traffic == TRAFFIC_STREAM;
-        plan.probe_fps = probe_rate(lane);
+        /* The rate depends on the phase alone, so that both ends compute the same. */
+        plan.probe_fps = prober_rate(request, line_bytes(lane, MESSAGE_PROBE_BYTES));
+        if (request->phase->latency.probe_fps < 0 && port->software &&
+            plan.probe_fps > SOFTWARE_FPS)
+            plan.probe_fps = SOFTWARE_FPS;
         rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
     }
     if (rc == 0)
@@ -462,7 +433,11 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         destroy(&lane->base.lane);
         return rc;
     }
-    lane->payload_share = payload_share(lane);
+    for (uint32_t i = 0; i < request->phase->size_count; i++) {
+        payload += lane->base.sizes[i];
+        line += line_bytes(lane, lane->base.sizes[i]);
+    }
+    lane->payload_share = payload / line; /* of the load's bytes at layer 1 */
     /* A flow keeps the queue pairs of its probes with those of its load. */
     lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
     for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)

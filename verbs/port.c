@@ -73,18 +73,14 @@ bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t si
 
 /* --- GIDs --- */
 
-static bool is_link_local(const uint8_t gid[VERBS_GID_BYTES])
-{
-    return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
 /* Return the rank of a GID; larger is better. */
 static int rank_of(const struct ibv_gid_entry *gid, int family)
 {
-    bool ipv4 = verbs_gid_is_ipv4(gid->gid.raw);
+    const uint8_t *raw = gid->gid.raw;
+    bool ipv4 = verbs_gid_is_ipv4(raw), link_local = raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
     bool wanted = family == 6 ? !ipv4 : ipv4;
 
-    return 4 * (gid->gid_type == IBV_GID_TYPE_ROCE_V2) + 2 * !is_link_local(gid->gid.raw) + wanted;
+    return 4 * (gid->gid_type == IBV_GID_TYPE_ROCE_V2) + 2 * !link_local + wanted;
 }
 
 const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
@@ -195,13 +191,6 @@ static int read_name(struct transport_port *port, struct err *err)
 
 /* --- addresses --- */
 
-static int wanted_family(const struct port_conf *conf)
-{
-    if (conf->tcp_address != NULL)
-        return strchr(conf->tcp_address, ':') != NULL ? 6 : 4;
-    return conf->ipv6 != NULL && conf->ipv4 == NULL ? 6 : 0;
-}
-
 const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index)
 {
     for (size_t i = 0; i < port->gid_count; i++)
@@ -210,25 +199,17 @@ const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, in
     return NULL;
 }
 
-/* Find the interface's first address, where GIDs are no addresses. */
-static void find_interface_ip(struct transport_port *port)
-{
-    struct ifaddrs *list = NULL;
-
-    if (port->netdev[0] == '\0' || getifaddrs(&list) != 0)
-        return;
-    for (const struct ifaddrs *a = list; a != NULL && port->ipv4[0] == '\0'; a = a->ifa_next)
-        if (a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET &&
-            strcmp(a->ifa_name, port->netdev) == 0)
-            inet_ntop(AF_INET, &((const struct sockaddr_in *)a->ifa_addr)->sin_addr, port->ipv4,
-                      sizeof port->ipv4);
-    freeifaddrs(list);
-}
-
 static int read_addresses(struct transport_port *port, struct err *err)
 {
+    const struct port_conf *conf = port->conf;
+    const char *address = conf->tcp_address;
+    int family = conf->ipv6 != NULL && conf->ipv4 == NULL ? 6 : 0;
+    struct ifaddrs *list = NULL;
     const uint8_t *gid;
     ssize_t count;
+
+    if (address != NULL)
+        family = strchr(address, ':') != NULL ? 6 : 4;
 
     port->gids = calloc(GIDS_MAX, sizeof *port->gids);
     if (port->gids == NULL)
@@ -243,29 +224,25 @@ static int read_addresses(struct transport_port *port, struct err *err)
             if_indextoname(entry.ndev_ifindex, port->netdev);
         port->gids[port->gid_count++] = entry;
     }
-    if (port->netdev[0] == '\0' && port->conf->iface != NULL)
-        snprintf(port->netdev, sizeof port->netdev, "%s", port->conf->iface);
-    port->gid = port->ethernet
-                    ? verbs_gid_choose(port->gids, port->gid_count, wanted_family(port->conf))
-                    : verbs_port_gid(port, 0);
+    if (port->netdev[0] == '\0' && conf->iface != NULL)
+        snprintf(port->netdev, sizeof port->netdev, "%s", conf->iface);
+    port->gid = port->ethernet ? verbs_gid_choose(port->gids, port->gid_count, family)
+                               : verbs_port_gid(port, 0);
     gid = port->ethernet && port->gid != NULL ? port->gid->gid.raw : NULL;
-    if (gid == NULL)
-        find_interface_ip(port);
-    else if (verbs_gid_is_ipv4(gid))
+    if (gid != NULL && verbs_gid_is_ipv4(gid))
         inet_ntop(AF_INET, gid + VERBS_IPV4_AT, port->ipv4, sizeof port->ipv4);
-    else
+    else if (gid != NULL)
         inet_ntop(AF_INET6, gid, port->ipv6, sizeof port->ipv6);
+    /* Where GIDs are no addresses: the interface's first one. */
+    if (gid != NULL || port->netdev[0] == '\0' || getifaddrs(&list) != 0)
+        return 0;
+    for (const struct ifaddrs *a = list; a != NULL && port->ipv4[0] == '\0'; a = a->ifa_next)
+        if (a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET &&
+            strcmp(a->ifa_name, port->netdev) == 0)
+            inet_ntop(AF_INET, &((const struct sockaddr_in *)a->ifa_addr)->sin_addr, port->ipv4,
+                      sizeof port->ipv4);
+    freeifaddrs(list);
     return 0;
-}
-
-static void write_address(const struct transport_port *port, struct blob *blob)
-{
-    struct verbs_address address = {.ethernet = port->ethernet, .lid = htons(port->attributes.lid)};
-
-    if (port->gid != NULL)
-        memcpy(address.gid, port->gid->gid.raw, sizeof address.gid);
-    blob->size = sizeof address;
-    memcpy(blob->bytes, &address, sizeof address);
 }
 
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob)
@@ -457,25 +434,22 @@ static const struct counter_source sources[] = {
       "hw_counters/RxECNMrkd"}},
 };
 
-static int64_t read_counter(const struct transport_port *port, const struct counter_source *source)
-{
-    int64_t value = -1;
-
-    for (unsigned i = 0; i < COUNTER_NAMES_MAX && source->names[i] != NULL && value < 0; i++)
-        value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device, port->number,
-                             source->names[i]);
-    return value;
-}
-
 static void read_counters(const struct transport_port *port, struct port_hardware *counters)
 {
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        *(int64_t *)(void *)((char *)counters + sources[i].offset) =
-            read_counter(port, &sources[i]);
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        int64_t *value = (int64_t *)(void *)((char *)counters + sources[i].offset);
+        const char *const *names = sources[i].names;
+
+        for (unsigned k = 0; k < COUNTER_NAMES_MAX && names[k] != NULL && *value < 0; k++)
+            *value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device,
+                                  port->number, names[k]);
+    }
 }
 
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
+    struct verbs_address address = {.ethernet = port->ethernet};
+
     verbs_port_events(port);
     if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
         port->up = port->attributes.state == IBV_PORT_ACTIVE;
@@ -490,7 +464,11 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
     if (port->gid != NULL) {
         verbs_gid_text(port->gid->gid.raw, facts->gid);
         facts->gid_index = (int)port->gid->gid_index;
+        memcpy(address.gid, port->gid->gid.raw, sizeof address.gid);
     }
+    address.lid = htons(port->attributes.lid);
+    facts->address.size = sizeof address;
+    memcpy(facts->address.bytes, &address, sizeof address);
     snprintf(facts->ipv4, sizeof facts->ipv4, "%s", port->ipv4);
     snprintf(facts->ipv6, sizeof facts->ipv6, "%s", port->ipv6);
     /* A software device reports an invented speed. */
@@ -498,7 +476,6 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
     facts->numa_node =
         (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
-    write_address(port, &facts->address);
     if (counters)
         read_counters(port, &facts->hardware);
 }

@@ -192,18 +192,16 @@ static uint32_t place_after(const struct verbs_in *in, uint32_t place)
 
 /* --- sending --- */
 
-/* Return the operation of messages; unreliable ones carry their number. */
-static enum ibv_wr_opcode opcode_of(const struct verbs_end *end)
-{
-    if (end->config.options.operation == VERBS_WRITE)
-        return IBV_WR_RDMA_WRITE_WITH_IMM;
-    return end->config.options.service == VERBS_UD ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-}
-
 void verbs_out_connected(struct verbs_out *out)
 {
     const struct verbs_end *end = &out->end;
     const struct ibv_mr *memory = lane_of(end->base.lane)->memory;
+    bool writes = end->config.options.operation == VERBS_WRITE;
+    bool datagrams = end->config.options.service == VERBS_UD;
+    /* Unreliable messages carry their number. */
+    enum ibv_wr_opcode opcode = writes      ? IBV_WR_RDMA_WRITE_WITH_IMM
+                                : datagrams ? IBV_WR_SEND_WITH_IMM
+                                            : IBV_WR_SEND;
 
     out->remote = end->theirs.first;
     /* The end mark needs a place too. */
@@ -212,12 +210,12 @@ void verbs_out_connected(struct verbs_out *out)
         struct ibv_send_wr *work = &out->works[i];
 
         *work = (struct ibv_send_wr){
-            .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode_of(end)};
+            .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode};
         work->sg_list[0].lkey = end->qp->memory.region->lkey;
         work->sg_list[1].lkey = memory != NULL ? memory->lkey : end->qp->port->payload.region->lkey;
-        if (end->config.options.operation == VERBS_WRITE)
+        if (writes)
             work->wr.rdma.rkey = end->theirs.ring_key;
-        if (end->config.options.service == VERBS_UD)
+        if (datagrams)
             address_datagram(end, work);
     }
 }
@@ -545,17 +543,6 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
         base->lane->lane.arrived_ns = now_ns;
 }
 
-/* Check the end of a schedule: after the last barrier only the end mark arrives. */
-static void take_end_mark(struct verbs_in *in)
-{
-    if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
-        !read_end_mark(in, slot_of(in, in->place)))
-        err_set(&in->end.base.lane->lane.error, -EPROTO,
-                "rank %u sent a message after the last barrier", in->end.base.flow->src);
-    in->arrived--;
-    leave(in);
-}
-
 /* Return whether the last messages and the end mark of an unreliable service are lost. */
 static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
 {
@@ -629,8 +616,15 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
             taken = true;
         }
     }
-    if (in->arrived > 0 && !in->end.base.lane->stepping && !in->eof_seen)
-        take_end_mark(in);
+    /* After a schedule's last barrier only the end mark arrives. */
+    if (in->arrived > 0 && !in->end.base.lane->stepping && !in->eof_seen) {
+        if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
+            !read_end_mark(in, slot_of(in, in->place)))
+            err_set(&in->end.base.lane->lane.error, -EPROTO,
+                    "rank %u sent a message after the last barrier", in->end.base.flow->src);
+        in->arrived--;
+        leave(in);
+    }
     if (!in->end.base.ended && !taken &&
         ((in->eof_seen && in->end.base.stream.at.sequence >= in->total) ||
          will_not_come(in, now_ns)))
@@ -705,15 +699,6 @@ static bool reap(struct message_lane *base, int64_t now_ns)
     return !message_lane_failed(base) && reap_all(lane, now_ns);
 }
 
-/* Arm the lane, so that completions wake the worker, and take those that arrived meanwhile. */
-static bool arm(struct verbs_lane *lane, int64_t now_ns)
-{
-    lane->armed = true;
-    for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
-        ibv_req_notify_cq(verbs_lane_end(lane, i)->qp->cq, 0);
-    return reap_all(lane, now_ns);
-}
-
 static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64_t now_ns)
 {
     struct verbs_lane *lane = lane_of(base);
@@ -723,8 +708,13 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
         return CLOCK_NEVER;
     if (base->stepping && (due_ns <= now_ns || base->step_moved))
         return now_ns;
-    if (!moved && lane->events && arm(lane, now_ns))
-        return now_ns;
+    if (!moved && lane->events) { /* completions wake the worker; some may have come meanwhile */
+        lane->armed = true;
+        for (unsigned i = 0; i < message_lane_ends(base); i++)
+            ibv_req_notify_cq(verbs_lane_end(lane, i)->qp->cq, 0);
+        if (reap_all(lane, now_ns))
+            return now_ns;
+    }
     poll_ns = adaptive_poll(&lane->poll_gap_ns, moved, now_ns);
     return due_ns > now_ns && due_ns < poll_ns ? due_ns : poll_ns;
 }
