@@ -4,6 +4,8 @@
  */
 #include "frame_lane.h"
 
+#include <string.h>
+
 #define ON_TIME_NS 10000 /* time that a round of polls may take */
 #define FALL_BURSTS 64u  /* bursts that may still be due when the load falls */
 
@@ -166,7 +168,8 @@ static bool tags_resemble(uint16_t a, uint16_t b, bool whole)
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
 {
     struct receiver *receiver = &lane->receiver;
-    struct port_count *count = lane->lane.request.count;
+    const struct lane_request *request = &lane->lane.request;
+    struct port_count *count = request->count;
     const struct signature *signature = seen->signature;
     const struct prober *prober = &lane->prober;
     bool whole = signature_sound(signature);
@@ -179,8 +182,10 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
 
     if ((probe || prober->pingpong) && frame_single_take(lane, seen, now_ns))
         return;
-    if (flow == 0 && !whole)
-        flow = seen->damaged;
+    /* A frame whose signature is damaged belongs to the flow from its sender's address. */
+    for (uint32_t i = 0; flow == 0 && !whole && seen->mac != NULL && i < receiver->count; i++)
+        if (memcmp(frame_partner(lane, request->send_count + i), seen->mac, FRAME_MAC) == 0)
+            flow = i + 1;
     if (tagged && whole && !here && signature->src != receiver->own) {
         struct misdelivered_flow other = {1, be16toh(signature->src), be16toh(signature->dst)};
 
@@ -191,7 +196,7 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
     } else if (probe && seen->ours) {
         count->probes_received++; /* a damaged one counts as lost */
     } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
-        lane_receives(&lane->lane.request)[flow - 1].side.corrupted++;
+        lane_receives(request)[flow - 1].side.corrupted++;
         lane->lane.arrived_ns = now_ns;
     } else {
         count->foreign++;

@@ -27,6 +27,7 @@
 #define FRAME_FORWARD_QUEUE 512u /**< frames; a power of two */
 #define FRAME_ACCOUNT_SOME 64u   /**< streams accounted at once, or the streams of one flow */
 #define FRAME_SAMPLE_OF 128 /**< two neighbours of this many frames have their times measured */
+#define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 
 /** One of the different frame sizes of a phase. */
@@ -217,11 +218,12 @@ enum frame_state { FRAME_NEW, FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
 
 struct frame_lane;
 
-/** Single frame beside the load: a probe, a message, or an answer. */
+/** Frame as its head describes it: one of the load, a probe, a message, or an answer. */
 struct frame_single {
     uint32_t place;  /**< index of the flow in the lane's request */
     uint16_t tag;    /**< host byte order */
     uint16_t source; /**< number of the UDP source port */
+    bool to_all;     /**< to all ports rather than to the partner */
     uint32_t frame_bytes;
     uint32_t sequence;
     int64_t stamp_ns; /**< since the phase's start, by the clock of the flow's source */
@@ -233,7 +235,7 @@ struct frame_seen {
     const void *buffer; /**< of the transport */
     uint32_t length;    /**< in memory */
     uint16_t source;    /**< UDP source port's number */
-    uint32_t damaged;   /**< number + 1 of its flow where its signature is damaged; 0: unknown */
+    const uint8_t *mac; /**< address of its sender, as a partner's data begin; NULL: none */
     bool ours;          /**< addressed to this port */
 };
 
@@ -242,24 +244,26 @@ typedef uint32_t (*frame_receive)(struct frame_lane *lane, int64_t now_ns);
 
 /** Functions of a transport for a lane, off the hot path. */
 struct frame_ops {
-    /** Check that the port can carry frames of a size; returns an error with a sentence. */
-    int (*check_size)(const struct frame_lane *lane, uint32_t frame_bytes, struct err *err);
     /**
      * Store in `partner` how the partner at an index (as in frame_single) is reached, and return
      * its line rate. Returns an error with a sentence.
      */
     int (*resolve)(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
                    struct err *err);
-    /** Write the first bytes of a flow's frames of one size. */
-    void (*write_template)(const struct frame_lane *lane, uint32_t place, uint16_t source,
-                           const struct frame_size *size, struct frame_template *template);
+    /** Write the headers of a frame, and behind its signature the fill where it is copied. */
+    void (*write_headers)(const struct frame_lane *lane, const struct frame_single *single,
+                          struct frame_template *head);
     /** Choose the variants for the lane's present task; `name` is for the records. */
     frame_send (*choose_send)(const struct frame_lane *lane, const char **name);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
     /** Begin the phase, on the worker's thread; NULL: nothing to do. */
     void (*begin)(struct frame_lane *lane, int64_t now_ns);
-    /** Send one frame beside the load; false: the device had no room. */
-    bool (*send_single)(struct frame_lane *lane, const struct frame_single *single);
+    /**
+     * Send one frame beside the load, of `length` bytes in memory, whose head is written, to the
+     * partner at an index; false: the device had no room.
+     */
+    bool (*send_single)(struct frame_lane *lane, uint32_t place, struct frame_template *head,
+                        uint32_t length);
     /** Return whether a frame of any length is unchanged. */
     bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
     /** Return the local arrival time of a frame; NULL: now. */
@@ -394,6 +398,12 @@ static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_
     return place < request->send_count ? request->flows[place].dst : request->flows[place].src;
 }
 
+/** @brief Return what `resolve` stored of the partner at an index. */
+static inline void *frame_partner(const struct frame_lane *lane, uint32_t place)
+{
+    return (char *)lane->partners + place * lane->conf.partner_bytes;
+}
+
 /** @brief Return the cost of a frame to the pace: bits at layer 1, or 1 of a load in frames/s. */
 static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_bytes)
 {
@@ -403,6 +413,10 @@ static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_byte
 }
 
 /* --- frame_single.c: probes, and ping-pong, in which each message is one frame ---------------- */
+
+/** @brief Write the head of a frame: its headers, and its signature with its time and number. */
+void frame_write_head(const struct frame_lane *lane, const struct frame_single *single,
+                      struct frame_template *head);
 
 /** @brief Return the bytes of a message's frame, with FCS. */
 static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_t bytes)

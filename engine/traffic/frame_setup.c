@@ -117,7 +117,6 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
     uint32_t around = conf->offset + SIGNATURE_BYTES + conf->outside;
     uint32_t room = around < conf->most ? conf->most - around : 0;
     uint32_t largest = phase->messages ? phase->pingpong.max_size : 0;
-    int rc;
 
     memset(lane->size_of_length, FRAME_NO_SIZE, sizeof lane->size_of_length);
     for (uint32_t i = 0; i < (largest > 0 ? 1 : phase->size_count); i++) {
@@ -131,8 +130,11 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
                            conf->name, room, size);
         if (phase->messages)
             size = frame_message_size(lane, size);
-        if ((rc = conf->ops->check_size(lane, size, err)) != 0)
-            return rc;
+        if (size < conf->least || size > conf->most)
+            return err_set(err, -EINVAL,
+                           "%s: %s frames have %u to %u bytes here, not %u: headers and signature, "
+                           "and the MTU of the interface or device, decide",
+                           conf->name, conf->header, conf->least, conf->most, size);
         place = &lane->size_of_length[size - conf->outside];
         if (*place == FRAME_NO_SIZE) {
             *place = (uint8_t)lane->size_count++;
@@ -313,8 +315,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
         const struct lane_flow *flow = &request->flows[i];
         double bits = 8.0 * (least + FRAME_OVERHEAD_L1), rate, frames_per_ns;
         uint64_t line_bps;
-        int rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
-                                    &line_bps, err);
+        int rc = conf->ops->resolve(lane, i, frame_partner(lane, i), &line_bps, err);
 
         if (rc != 0)
             return rc;
@@ -449,10 +450,15 @@ void frame_lane_build(struct frame_lane *lane)
                 ? &stream->template
                 : sender->templates + (size_t)stream->place * lane->size_count;
 
-        for (uint32_t j = 0; j < lane->size_count; j++)
-            lane->conf.ops->write_template(lane, stream->place / sources,
-                                           (uint16_t)(stream->place % sources), &lane->sizes[j],
-                                           &templates[j]);
+        for (uint32_t j = 0; j < lane->size_count; j++) {
+            const struct frame_single first = {.place = stream->place / sources,
+                                               .tag = lane->lane.request.phase->tag,
+                                               .source = (uint16_t)(stream->place % sources),
+                                               .to_all = lane->conf.to_all,
+                                               .frame_bytes = lane->sizes[j].frame_bytes};
+
+            frame_write_head(lane, &first, &templates[j]);
+        }
         stream->template = templates[0];
         stream->base = checksum_fold(
             signature_base((const struct signature *)(stream->template.bytes + lane->conf.offset)));

@@ -7,10 +7,37 @@
  */
 #include "frame_lane.h"
 
-/* Sends a probe or an answer. If the line is full, the load sends less by its cost. */
+void frame_write_head(const struct frame_lane *lane, const struct frame_single *single,
+                      struct frame_template *head)
+{
+    struct signature_time time = signature_time(single->stamp_ns);
+    struct signature *signature = (struct signature *)(head->bytes + lane->conf.offset);
+    uint16_t rank = (uint16_t)frame_partner_rank(lane, single->place);
+
+    lane->conf.ops->write_headers(lane, single, head);
+    signature->tag = htobe16(single->tag);
+    signature->src = lane->receiver.own;
+    signature->dst = single->to_all ? UINT16_MAX : htobe16(rank);
+    signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
+}
+
+/* Sends a frame; false: the device had no room. */
 static bool send(struct frame_lane *lane, const struct frame_single *single)
 {
-    if (!lane->conf.ops->send_single(lane, single))
+    struct frame_template head;
+
+    frame_write_head(lane, single, &head);
+    if (lane->conf.ops->send_single(lane, single->place, &head,
+                                    single->frame_bytes - lane->conf.outside))
+        return true;
+    lane->lane.request.count->send_refused++;
+    return false;
+}
+
+/* Sends a probe or an answer. If the line is full, the load sends less by its cost. */
+static bool send_probe(struct frame_lane *lane, const struct frame_single *single)
+{
+    if (!send(lane, single))
         return false;
     lane->lane.request.count->probes_sent++;
     if (lane->displaces && lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
@@ -35,7 +62,7 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns)
     single.source = (uint16_t)(single.sequence % lane->receiver.sources);
     single.frame_bytes = lane->sizes[lane->order[single.sequence % lane->order_count]].frame_bytes;
     prober_leaves(prober, flow, single.stamp_ns);
-    if (!send(lane, &single))
+    if (!send_probe(lane, &single))
         prober_stays(prober, flow);
     prober_step(prober, now_ns);
     return prober->next_ns;
@@ -69,7 +96,7 @@ static void send_message(struct lane *base, uint32_t flow)
         .stamp_ns = (int64_t)prober_stamp(&lane->prober, flow, number),
     };
 
-    if (lane->conf.ops->send_single(lane, &single))
+    if (send(lane, &single))
         count(&sent->side, single.frame_bytes, bytes);
     sent->side.intended = sent->side.live.frames;
 }
@@ -123,7 +150,7 @@ static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_se
         .stamp_ns = (int64_t)signature_ns(seen->signature),
     };
 
-    (void)send(lane, &single);
+    (void)send_probe(lane, &single);
 }
 
 /* Checks the sequence of a received message as of a load's frame, and answers it once. */

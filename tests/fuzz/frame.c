@@ -58,11 +58,7 @@ bool fuzz_sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t 
         return false;
     frame_check(&wanted, shape);
     frame_expect(&expect, shape, length);
-    if (shape->kind == HEADER_L2)
-        return frame_sound_l2(&wanted, &expect, frame);
-    if (shape->kind == HEADER_IPV4_UDP)
-        return frame_sound_ipv4(&wanted, &expect, frame);
-    return frame_sound_ipv6(&wanted, &expect, frame);
+    return frame_sound(&wanted, &expect, frame, shape->kind);
 }
 
 static void hear(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)

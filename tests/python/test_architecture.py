@@ -68,7 +68,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/document": TRAFFIC,
     "engine/record": ("engine/platform", "engine/clock"),
     "engine/transport": TRAFFIC,
-    "engine/transport/dpdk": TRAFFIC,
+    "engine/transport/dpdk": (*TRAFFIC, "engine/transport/kernel"),
     "engine/transport/kernel": TRAFFIC,
     "engine/transport/packet": (*TRAFFIC, "engine/transport/kernel"),
     "engine/transport/tcp": (*TRAFFIC, "engine/transport/kernel"),

@@ -272,8 +272,8 @@ static const char *make(struct port_conf *confs)
 }
 
 static const struct battery_refusal refusals[] = {
-    {.size = 63, .says = "at least"},
-    {.size = 9217, .says = "at most"},
+    {.size = 63, .says = "not 63"},
+    {.size = 9217, .says = "not 9217"},
     {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
     {.no_load = true, .says = "no load"},
     {.says = NULL},
@@ -294,8 +294,8 @@ static const struct battery_closed closed[] = {
     {{.vdev = "net_null0", .ipv6 = "2001:2::1/129"}, "2001:2::1/129"},
     {{.vdev = "net_null0", .ipv6 = "198.18.0.1"}, "not an IPv6 address"},
     {{.vdev = "net_null0", .gateway = "router"}, "router"},
-    {{.iface = "nosuch0"}, "no interface 'nosuch0'"},
-    {{.iface = "a-name-that-is-too-long"}, "too long"},
+    {{.iface = "nosuch0"}, "no interface nosuch0"},
+    {{.iface = "a-name-that-is-too-long"}, "no interface a-name-that-is-too-long"},
     {{.iface = "lo"}, "not an Ethernet"},
     {{.iface = "eth0", .driver = "af_nosuch"}, "neither af_packet nor af_xdp"},
     {{.iface = "eth0", .netns = "sbt-no-such-namespace"}, "sbt-no-such-namespace"},

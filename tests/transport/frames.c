@@ -291,7 +291,7 @@ static const struct battery_refusal refusals[] = {
 };
 static const struct battery_closed packet_closed[] = {
     {{.iface = NULL}, "iface"},
-    {{.iface = "eth7"}, "can't read the state of eth7"},
+    {{.iface = "eth7"}, "no interface eth7"},
     {{.iface = "lo"}, "not an Ethernet interface"},
     {.says = NULL},
 };

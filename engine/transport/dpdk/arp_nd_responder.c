@@ -274,12 +274,6 @@ static enum responder_verdict hear_arp(struct arp_nd_responder *responder, const
     return RESPONDER_REPLIES;
 }
 
-/* Link-layer address in a message's first option, else the frame's source. */
-static const uint8_t *told_mac(const struct nd *nd, const uint8_t *source)
-{
-    return be16toh(nd->length) >= ND_BYTES && nd->option_words == 1 ? nd->option_mac : source;
-}
-
 static enum responder_verdict answer_nd(const struct arp_nd_responder *responder,
                                         const struct nd *nd, const uint8_t *source, uint8_t *answer,
                                         uint32_t *answer_length)
@@ -300,24 +294,18 @@ static enum responder_verdict answer_nd(const struct arp_nd_responder *responder
     return RESPONDER_REPLIES;
 }
 
-/* Whether a message is valid by RFC 4861 7.1: from this link (hop limit 255), complete, with a
- * right checksum. */
-static bool nd_valid(const struct nd *nd, uint32_t room)
-{
-    uint32_t message = be16toh(nd->length);
-
-    return nd->next == IPPROTO_ICMPV6 && nd->hops == 255 && nd->code == 0 && message >= 24 &&
-           message <= room && message <= ND_BYTES && nd_sum(nd, message) == 0xffff;
-}
-
 static enum responder_verdict hear_ipv6(struct arp_nd_responder *responder, const uint8_t *source,
                                         const uint8_t *at, uint32_t length, uint8_t *answer,
                                         uint32_t *answer_length)
 {
     struct nd nd = {.length = 0};
+    uint32_t message;
 
     memcpy(&nd, at, length < sizeof nd ? length : sizeof nd);
-    if (!nd_valid(&nd, length - FRAME_IPV6))
+    message = be16toh(nd.length);
+    /* RFC 4861 7.1: from this link (hop limit 255), complete, with a right checksum. */
+    if (nd.next != IPPROTO_ICMPV6 || nd.hops != 255 || nd.code != 0 || message < 24 ||
+        message > length - FRAME_IPV6 || message > ND_BYTES || nd_sum(&nd, message) != 0xffff)
         return RESPONDER_IGNORES;
     if (nd.type == ND_SOLICITATION && responder->has_ipv6 &&
         memcmp(nd.target, responder->ipv6, sizeof nd.target) == 0)
@@ -325,7 +313,8 @@ static enum responder_verdict hear_ipv6(struct arp_nd_responder *responder, cons
     if (nd.type != ND_ADVERTISEMENT)
         return RESPONDER_IGNORES;
     if (responder->has_gateway6 && memcmp(nd.target, responder->gateway6, sizeof nd.target) == 0)
-        learn_gateway(responder, told_mac(&nd, source));
+        learn_gateway(responder,
+                      message == ND_BYTES && nd.option_words == 1 ? nd.option_mac : source);
     return RESPONDER_CONSUMES;
 }
 

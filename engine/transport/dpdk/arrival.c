@@ -31,25 +31,19 @@ void arrival_begin(struct arrival_clock *clock, uint16_t port)
     clock->begin_ns = clock_now();
 }
 
-/* Age of a stamp, by the device clock's mean rate since the port was opened. Differences of
- * ticks are right across a wrap of their 64 bits. An impossible stamp (in the future, or so old
- * that it has another time base than the clock) is none. */
-static int64_t age_ns(const struct arrival_clock *clock, const struct arrival_reading *reading,
-                      uint64_t stamp)
-{
-    uint64_t ticks = reading->ticks - clock->begin_ticks;
-    double span_ns = (double)(reading->at_ns - clock->begin_ns);
-    double age = (double)(int64_t)(reading->ticks - stamp) / (double)ticks * span_ns;
-
-    return ticks > 0 && age > 0 && age < OLDEST_NS ? (int64_t)age : 0;
-}
-
 int64_t arrival_of(const struct arrival_clock *clock, const struct arrival_reading *reading,
                    uint64_t stamp)
 {
-    if (reading->at_ns - clock->begin_ns < KNOWN_NS)
+    uint64_t ticks = reading->ticks - clock->begin_ticks;
+    int64_t span_ns = reading->at_ns - clock->begin_ns;
+    double age_ns = (double)(int64_t)(reading->ticks - stamp) / (double)ticks * (double)span_ns;
+
+    /* The age of a stamp, by the clock's mean rate since the port was opened. Differences of ticks
+     * are right across a wrap of their 64 bits. An impossible stamp (in the future, or so old that
+     * it has another time base than the clock) is none. */
+    if (span_ns < KNOWN_NS || ticks == 0 || age_ns <= 0 || age_ns >= OLDEST_NS)
         return reading->at_ns;
-    return reading->at_ns - age_ns(clock, reading, stamp);
+    return reading->at_ns - (int64_t)age_ns;
 }
 
 int64_t arrival_ns(const struct arrival_clock *clock, const struct rte_mbuf *buffer)

@@ -51,24 +51,14 @@ static inline struct dpdk_lane *dpdk_lane_of(struct frame_lane *lane)
     return (struct dpdk_lane *)lane;
 }
 
-/** @brief Return the partner at an index (frame_single). */
-static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint32_t place)
-{
-    return (struct frame_end *)lane->frame.partners + place;
-}
-
 /* --- hot.c: hooks on and beside the hot path; independent of lane.c --------------------------- */
 
 frame_send dpdk_choose_send(const struct frame_lane *lane, const char **name);
 frame_receive dpdk_choose_receive(const struct frame_lane *lane);
-bool dpdk_send_single(struct frame_lane *lane, const struct frame_single *single);
+bool dpdk_send_single(struct frame_lane *lane, uint32_t place, struct frame_template *head,
+                      uint32_t length);
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
 int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
-/**
- * @brief Find the two ends of a flow's frames: this rank, and the partner, or the gateway where the
- * partner is not on this link.
- */
-void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2]);
 /**
  * @brief Write the phase's frame into the buffers of the queue's send pool, after templates are
  * built.

@@ -80,48 +80,28 @@ const char *eal_memory_remedy(void)
                 : "open fewer ports in one process";
 }
 
-static uint64_t free_huge_bytes(void)
-{
-    static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-%ukB/free_hugepages";
-
-    return (uint64_t)sysfs_number(0, free_pages, 2048) * 2 * MIB +
-           (uint64_t)sysfs_number(0, free_pages, 1048576) * 1024 * MIB;
-}
-
-/* A quarter of the machine's memory, within bounds. */
-static unsigned plain_mib(void)
-{
-    struct sysinfo info = {.mem_unit = 0};
-    uint64_t bytes = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
-
-    return (unsigned)(RTE_MAX(RTE_MIN(bytes, PLAIN_MAX), PLAIN_MIN) / MIB);
-}
-
-/* Whether physical addresses are needed, for devices without an IOMMU; all others, especially
- * AF_XDP's contiguous memory, work better with virtual ones. */
-static bool physical_addresses(void)
-{
-    char answer[2];
-
-    sysfs_line(answer, sizeof answer, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
-    return answer[0] == 'Y' || sysfs_exists("/sys/module/uio");
-}
-
 /* Starts the EAL. PCI devices are added one by one when a port needs one: an allow list of an
  * impossible device keeps the EAL from taking all at the start, while --no-pci would forbid them
  * for good. */
 static int init(const char *node, int core)
 {
-    char words[512], memory[64] = "\n--in-memory", *list[ARGUMENTS_MAX], *rest = words;
+    char words[512], memory[64] = "\n--in-memory", *list[ARGUMENTS_MAX], *rest = words, answer[2];
+    struct sysinfo info = {.mem_unit = 0};
+    uint64_t quarter = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
+    bool physical;
     int count = 0;
 
     if (!huge)
-        snprintf(memory, sizeof memory, "\n--no-huge\n--no-shconf\n-m\n%u", plain_mib());
+        snprintf(memory, sizeof memory, "\n--no-huge\n--no-shconf\n-m\n%u",
+                 (unsigned)(RTE_MAX(RTE_MIN(quarter, PLAIN_MAX), PLAIN_MIN) / MIB));
+    /* Devices without an IOMMU need physical addresses; all others, especially AF_XDP's contiguous
+     * memory, work better with virtual ones. */
+    sysfs_line(answer, sizeof answer, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+    physical = answer[0] == 'Y' || sysfs_exists("/sys/module/uio");
     snprintf(words, sizeof words,
              "switchbench\n--lcores=0@%d\n--file-prefix=switchbench-%.20s-%d\n--no-telemetry\n"
              "--log-level=error\n--allow=ffff:ff:1f.7%s%s",
-             core, node, (int)getpid(), memory,
-             !huge || !physical_addresses() ? "\n--iova-mode=va" : "");
+             core, node, (int)getpid(), memory, !huge || !physical ? "\n--iova-mode=va" : "");
     while (rest != NULL && count < ARGUMENTS_MAX)
         list[count++] = strsep(&rest, "\n");
     return rte_eal_init(count, list);
@@ -177,13 +157,16 @@ static void end(void)
 
 int eal_start(const char *node, struct err *err)
 {
+    static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-%ukB/free_hugepages";
     sigset_t all, before;
     cpu_set_t cores;
     int rc;
 
     if (started)
         return 0;
-    huge = free_huge_bytes() >= HUGE_MIN;
+    huge = (uint64_t)sysfs_number(0, free_pages, 2048) * 2 * MIB +
+               (uint64_t)sysfs_number(0, free_pages, 1048576) * 1024 * MIB >=
+           HUGE_MIN;
     if (open_log() != 0 || pthread_key_create(&thread_key, thread_ends) != 0)
         return err_set(err, -ENOMEM, "no memory for DPDK's log");
     rc = load_drivers(err);

@@ -22,13 +22,13 @@ static const char *const destination_words[] = {[DESTINATION_PORT] = "port",
 /* Rules that depend on the port are checked when a phase is prepared. */
 static const struct option option_list[] = {
     {MEMBER(OPTION_WORD, "header", header), .words = header_words},
-    {MEMBER(OPTION_NUMBER, "vlan", vlan_id), .max = UINT16_MAX,
+    {MEMBER(OPTION_NUMBER, "vlan", vlan_id), .max = 4094,
      .given = offsetof(struct dpdk_options, vlan)},
-    {MEMBER(OPTION_NUMBER, "pcp", pcp), .max = UINT8_MAX},
-    {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = UINT8_MAX},
-    {MEMBER(OPTION_NUMBER, "ttl", ttl), .max = UINT8_MAX, .initial = 64},
-    {MEMBER(OPTION_NUMBER, "udp_sources", frame.udp_sources), .min = 1, .max = UINT16_MAX,
-     .initial = 1},
+    {MEMBER(OPTION_NUMBER, "pcp", pcp), .max = 7},
+    {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = 63},
+    {MEMBER(OPTION_NUMBER, "ttl", ttl), .min = 1, .max = UINT8_MAX, .initial = 64},
+    {MEMBER(OPTION_NUMBER, "udp_sources", frame.udp_sources), .min = 1,
+     .max = FRAME_UDP_SOURCES_MAX, .initial = 1},
     FRAME_OPTIONS(dpdk_options, frame.),
     {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},
     {MEMBER(OPTION_NUMBER, "addresses", addresses), .min = 1, .max = 1 << 20, .initial = 1},
@@ -95,18 +95,6 @@ static uint8_t *put16(uint8_t *at, uint32_t value)
     return put(at, &field, sizeof field);
 }
 
-static uint8_t *put_ethernet(uint8_t *at, const struct frame_shape *shape,
-                             const struct frame_end ends[2])
-{
-    at = put(at, ends[1].mac, FRAME_MAC);
-    at = put(at, ends[0].mac, FRAME_MAC);
-    if (shape->vlan) {
-        at = put16(at, FRAME_TYPE_VLAN);
-        at = put16(at, shape->vlan_tci);
-    }
-    return put16(at, kinds[shape->kind].type);
-}
-
 /* RFC 791; "don't fragment", so the identification has no meaning (RFC 6864). */
 static uint8_t *put_ipv4(uint8_t *at, const struct frame_shape *shape,
                          const struct frame_end ends[2], uint32_t behind)
@@ -168,8 +156,11 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
     uint32_t behind = size - FRAME_FCS - shape->network - kinds[shape->kind].headers + FRAME_UDP;
     struct signature_time zero = signature_time(0);
     struct signature *signature;
-    uint8_t *at = put_ethernet(out->bytes, shape, ends);
+    uint8_t *at = put(put(out->bytes, ends[1].mac, FRAME_MAC), ends[0].mac, FRAME_MAC);
 
+    if (shape->vlan)
+        at = put16(put16(at, FRAME_TYPE_VLAN), shape->vlan_tci);
+    at = put16(at, kinds[shape->kind].type);
     if (shape->kind == HEADER_IPV4_UDP)
         at = put_udp(put_ipv4(at, shape, ends, behind), udp_source, behind, 8);
     else if (shape->kind == HEADER_IPV6_UDP)
@@ -181,21 +172,6 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
     signature_stamp(signature, 0, &zero, signature_base(signature));
     at += SIGNATURE_BYTES;
     memcpy(at, fill_table()->bytes, (size_t)(out->bytes + FRAME_TEMPLATE - at));
-}
-
-void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct frame_end ends[2],
-                 const struct frame_single *single)
-{
-    uint32_t headers = shape->payload + SIGNATURE_BYTES, length = single->frame_bytes - FRAME_FCS;
-    struct signature_time time = signature_time(single->stamp_ns);
-    struct signature *signature = (struct signature *)(frame + shape->payload);
-    struct frame_template template;
-
-    frame_template(&template, shape, ends, single->source, single->frame_bytes);
-    if (length > headers)
-        memcpy(frame + headers, fill_table()->bytes, length - headers);
-    memcpy(frame, template.bytes, headers);
-    signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
 }
 
 /* Fields of the IP header that no switch or router changes. RFC 791: version and header length,

@@ -61,7 +61,6 @@ static inline const struct dpdk_options *dpdk_options(const struct phase *phase)
 
 #define FRAME_SIZE_MIN 64u /**< with FCS (IEEE 802.3) */
 #define FRAME_SIZE_MAX FILL_BYTES
-#define FRAME_MAC 6u
 #define FRAME_ETHERNET 14u
 #define FRAME_VLAN 4u
 #define FRAME_UDP 8u
@@ -131,14 +130,6 @@ const char *frame_kind_name(enum header_kind kind);
  */
 void frame_template(struct frame_template *out, const struct frame_shape *shape,
                     const struct frame_end ends[2], uint16_t udp_source, uint32_t size);
-
-/**
- * @brief Write a whole frame that is not part of the load; the tag is `shape`'s, except in a probe.
- *
- * A buffer has room for at least FRAME_TEMPLATE bytes.
- */
-void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct frame_end ends[2],
-                 const struct frame_single *single);
 
 /**
  * @brief Expected headers of received frames, chosen once per phase so that checking reads no
@@ -235,80 +226,31 @@ FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct fra
 }
 
 /**
- * @brief Check a frame's UDP checksum with the fill's known sum: pseudo header (addresses,
- * protocol, length: RFC 768, RFC 8200 8.1), header and signature are summed.
- */
-FRAME_INLINE bool frame_udp_sound(const struct frame_check *check,
-                                  const struct frame_expect *expect, const uint8_t *frame,
-                                  uint32_t addresses)
-{
-    const uint8_t *udp = frame + check->payload - FRAME_UDP;
-
-    return checksum_right(
-        checksum_add(expect->sum, udp - addresses, addresses + FRAME_UDP + SIGNATURE_BYTES));
-}
-
-/**
- * @brief Return whether the headers of a frame with our tag are unchanged from the EtherType to the
- * signature, except for fields that switches and routers may change; UDP checksums also cover the
- * fill.
+ * @brief Return whether a frame of the expected length with our tag is unchanged behind its
+ * addresses, except for fields that switches and routers may change: EtherType and headers, their
+ * checksums, the signature and the fill.
  *
- * One of these three functions per phase, by its header kind; only for frames of the expected
- * length.
+ * `kind` is the phase's, a constant. A UDP checksum also covers the pseudo header (addresses,
+ * protocol, length: RFC 768, RFC 8200 8.1), the signature and the fill, whose sum is known.
  */
-FRAME_INLINE bool frame_headers_l2(const struct frame_check *check,
-                                   const struct frame_expect *expect, const uint8_t *frame)
+FRAME_INLINE bool frame_sound(const struct frame_check *check, const struct frame_expect *expect,
+                              const uint8_t *frame, enum header_kind kind)
 {
-    return FRAME_LIKELY(frame_differs(check, expect, frame) == 0) &&
-           FRAME_LIKELY(signature_sound((const struct signature *)(frame + check->payload)));
-}
-
-FRAME_INLINE bool frame_headers_ipv4(const struct frame_check *check,
-                                     const struct frame_expect *expect, const uint8_t *frame)
-{
-    const uint8_t *ip = frame + check->network;
+    const uint8_t *ip = frame + check->network, *payload = frame + check->payload;
+    uint32_t addresses = kind == HEADER_IPV4_UDP ? 8 : 32;
     uint64_t differs = frame_differs(check, expect, frame);
 
-    differs |= (uint32_t)(ip[9] ^ IPPROTO_UDP);
-    differs |= (uint32_t)(frame_u16(ip + FRAME_IPV4 + 4) ^ expect->udp_length);
+    if (kind == HEADER_L2)
+        return FRAME_LIKELY(differs == 0) &&
+               FRAME_LIKELY(signature_sound((const struct signature *)payload)) &&
+               FRAME_LIKELY(frame_filled(check, expect, frame));
+    differs |= (uint32_t)(ip[kind == HEADER_IPV4_UDP ? 9 : 6] ^ IPPROTO_UDP);
+    differs |= (uint32_t)(frame_u16(payload - 4) ^ expect->udp_length);
     return FRAME_LIKELY(differs == 0) &&
-           FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4))) &&
-           FRAME_LIKELY(frame_udp_sound(check, expect, frame, 8));
-}
-
-FRAME_INLINE bool frame_headers_ipv6(const struct frame_check *check,
-                                     const struct frame_expect *expect, const uint8_t *frame)
-{
-    const uint8_t *ip = frame + check->network;
-    uint64_t differs = frame_differs(check, expect, frame);
-
-    differs |= (uint32_t)(ip[6] ^ IPPROTO_UDP);
-    differs |= (uint32_t)(frame_u16(ip + FRAME_IPV6 + 4) ^ expect->udp_length);
-    return FRAME_LIKELY(differs == 0) && FRAME_LIKELY(frame_udp_sound(check, expect, frame, 32));
-}
-
-/**
- * @brief Return whether a frame's headers are unchanged and all bytes behind the signature are the
- * fill.
- */
-FRAME_INLINE bool frame_sound_l2(const struct frame_check *check, const struct frame_expect *expect,
-                                 const uint8_t *frame)
-{
-    return frame_headers_l2(check, expect, frame) &&
-           FRAME_LIKELY(frame_filled(check, expect, frame));
-}
-
-FRAME_INLINE bool frame_sound_ipv4(const struct frame_check *check,
-                                   const struct frame_expect *expect, const uint8_t *frame)
-{
-    return frame_headers_ipv4(check, expect, frame) &&
-           FRAME_LIKELY(frame_filled(check, expect, frame));
-}
-
-FRAME_INLINE bool frame_sound_ipv6(const struct frame_check *check,
-                                   const struct frame_expect *expect, const uint8_t *frame)
-{
-    return frame_headers_ipv6(check, expect, frame) &&
+           (kind == HEADER_IPV6_UDP ||
+            FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4)))) &&
+           FRAME_LIKELY(checksum_right(checksum_add(expect->sum, payload - FRAME_UDP - addresses,
+                                                    addresses + FRAME_UDP + SIGNATURE_BYTES))) &&
            FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 

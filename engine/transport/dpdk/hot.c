@@ -104,39 +104,22 @@ void dpdk_prefill(struct dpdk_lane *lane)
         rte_mempool_obj_iter(lane->queue->send_pool, fill_buffer, &lane->frame);
 }
 
-void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
-{
-    /* A worker that visits the port between phases may learn the gateway at this moment. */
-    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
-
-    ends[0].rank = (uint16_t)lane->frame.lane.request.rank;
-    memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
-    memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
-    memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
-    ends[1] = *dpdk_partner(lane, place);
-    if (!responder_on_link(responder, &ends[1]))
-        memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
-    port_responder_unlock(lane->port);
-}
-
-bool dpdk_send_single(struct frame_lane *base, const struct frame_single *single)
+bool dpdk_send_single(struct frame_lane *base, uint32_t place, struct frame_template *head,
+                      uint32_t length)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(lane->queue->receive_pool);
-    struct frame_shape shape = lane->shape;
-    uint8_t *frame =
-        buffer != NULL
-            ? (uint8_t *)rte_pktmbuf_append(buffer, (uint16_t)(single->frame_bytes - FRAME_FCS))
-            : NULL;
-    struct frame_end ends[2];
+    uint32_t front = base->conf.offset + SIGNATURE_BYTES;
+    uint8_t *frame;
 
-    shape.tag = single->tag;
-    dpdk_ends(lane, single->place, ends);
-    if (frame != NULL)
-        frame_write(frame, &shape, ends, single);
-    if (frame == NULL || rte_eth_tx_burst(lane->port->id, lane->queue->pass, &buffer, 1) == 0) {
+    (void)place;
+    if (buffer == NULL)
+        return false;
+    frame = (uint8_t *)rte_pktmbuf_append(buffer, (uint16_t)length);
+    memcpy(frame + front, fill_table()->bytes, length - front);
+    memcpy(frame, head->bytes, front);
+    if (rte_eth_tx_burst(lane->port->id, lane->queue->pass, &buffer, 1) == 0) {
         rte_pktmbuf_free(buffer);
-        base->lane.request.count->send_refused++;
         return false;
     }
     frame_flush_later(base, clock_now());
@@ -180,20 +163,6 @@ static inline void rx_release(void *frame)
     rte_pktmbuf_free(frame);
 }
 
-static __rte_always_inline bool is_sound(const struct frame_check *check,
-                                         const struct frame_expect *expect, const uint8_t *frame,
-                                         enum header_kind kind)
-{
-    switch (kind) {
-    case HEADER_L2:
-        return frame_sound_l2(check, expect, frame);
-    case HEADER_IPV4_UDP:
-        return frame_sound_ipv4(check, expect, frame);
-    default:
-        return frame_sound_ipv6(check, expect, frame);
-    }
-}
-
 static __rte_always_inline uint32_t source_number(const uint8_t *payload, enum header_kind kind)
 {
     return kind == HEADER_L2 ? 0
@@ -216,7 +185,7 @@ static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_l
     size = lane->frame.size_of_length[length];
     if (unlikely(size == FRAME_NO_SIZE) ||
         unlikely(((signature->tag ^ receiver->tag) | (signature->dst ^ receiver->rank)) != 0) ||
-        unlikely(!is_sound(&lane->check, &lane->expect[size], frame, kind)))
+        unlikely(!frame_sound(&lane->check, &lane->expect[size], frame, kind)))
         return NULL;
     flow = receiver->flow_of[be16toh(signature->src)];
     source = source_number(payload, kind);
@@ -281,8 +250,8 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
     struct frame_expect expect;
 
     frame_expect(&expect, &lane->shape, seen->length);
-    return is_sound(&lane->check, &expect, (const uint8_t *)seen->signature - base->conf.offset,
-                    lane->shape.kind);
+    return frame_sound(&lane->check, &expect, (const uint8_t *)seen->signature - base->conf.offset,
+                       lane->shape.kind);
 }
 
 int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
@@ -290,28 +259,21 @@ int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *see
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
 
-/* A frame with a damaged signature belongs to the flow with its sender's address. */
 static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-    const struct lane_request *request = &base->lane.request;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
 
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame + base->conf.offset),
         .buffer = buffer,
         .length = rte_pktmbuf_data_len(buffer),
+        .mac = frame + FRAME_MAC,
     };
     if (seen->length < base->conf.offset + SIGNATURE_BYTES)
         return false;
     seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
     seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
-    if (signature_sound(seen->signature))
-        return true;
-    for (uint32_t i = 0; seen->damaged == 0 && i < request->receive_count; i++)
-        if (memcmp(dpdk_partner(lane, request->send_count + i)->mac, frame + FRAME_MAC,
-                   FRAME_MAC) == 0)
-            seen->damaged = i + 1;
     return true;
 }
 

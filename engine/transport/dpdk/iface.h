@@ -10,39 +10,27 @@
 #ifndef ENGINE_DPDK_IFACE_H
 #define ENGINE_DPDK_IFACE_H
 
-#include "err.h"
-#include "netlink.h"
+#include "ip_port.h"
 
-#include <net/if.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define IFACE_RINGS_MAX 64 /**< equal to a port's maximum queues */
 
 struct iface {
-    char name[IFNAMSIZ];
-    int index;
     /**
-     * @brief Packet socket that wakes sleeping threads by the frames that its filter passes, and
+     * @brief Its packet socket wakes sleeping threads by the frames that its filter passes, and
      * holds promiscuous mode, which ends with the socket (also in a crash).
      */
-    int packet_fd;
+    struct ip_port ip;
     bool wakes;
-    int route_fd; /**< rtnetlink, for counters */
     /** @brief Sockets of the AF_PACKET driver, one per queue, which this struct does not own. */
     int ring_fds[IFACE_RINGS_MAX];
     unsigned ring_count; /**< 0: unknown */
     /** @brief Default send buffer of a socket in bytes; send_ring is enough for a whole ring. */
     int send_buffer;
     int send_ring;
-    uint32_t mtu;
-    uint8_t mac[6];
-    bool on_bus;         /**< a hardware device, not a virtual one (veth and the like) */
-    uint64_t link_bps;   /**< 0: virtual, or unknown */
-    bool vlan_offloaded; /**< removes 802.1Q tags from received frames: XDP never sees them */
     uint64_t ring_drops;
-    struct rtnl_link_stats64 begun; /**< values at iface_counts_begin() */
-    struct link_drops drops;        /**< since then, at the last iface_counts() */
 };
 
 /**
@@ -50,27 +38,22 @@ struct iface {
  *
  * @param err Takes the sentence of a failure; unchanged on success.
  */
-int iface_open(struct iface *iface, const char *name, struct err *err);
+int iface_open(struct iface *iface, const struct port_conf *conf, struct err *err);
 int iface_promiscuous(struct iface *iface, struct err *err);
 /**
- * @brief Make packet_fd readable when a received frame has one of the tags (as on the wire) at
- * `offset`; with `vlan` behind an 802.1Q tag, which the kernel may have removed.
+ * @brief Make the packet socket readable when a received frame has one of the tags (as on the wire)
+ * at `offset`; with `vlan` behind an 802.1Q tag, which the kernel may have removed.
  *
  * The driver's ring then already has the frame, if iface_open() was called before the driver
  * started. Frames of the load wake no thread: they may gather.
  */
 void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset, bool vlan);
 /**
- * @brief Make packet_fd unreadable until the next frame that passes its filter.
+ * @brief Make the packet socket unreadable until the next frame that passes its filter.
  *
  * To be called before the ring is read.
  */
 void iface_wake_clear(const struct iface *iface);
-/** @brief Return whether an interface is up and has a carrier. */
-bool iface_running(const struct iface *iface);
-void iface_counts_begin(struct iface *iface);
-/** @brief Reads its state with its counts, and brings `drops` up to date. 0 or a negative errno. */
-int iface_counts(struct iface *iface, struct link_state *link);
 /**
  * @brief Find the sockets that the AF_PACKET driver has just opened on an interface in this
  * process: only they report how many frames met a full ring.
@@ -99,6 +82,5 @@ void iface_cork(const struct iface *iface, bool paced);
  * Returns whether frames may still wait.
  */
 bool iface_push(const struct iface *iface);
-void iface_close(struct iface *iface);
 
 #endif

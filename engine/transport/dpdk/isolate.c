@@ -87,16 +87,6 @@ static unsigned has(const struct arp_nd_responder *responder)
            (responder->has_ipv6 && responder->has_gateway6 ? GATEWAY6 : 0);
 }
 
-static void fill(struct specs *specs, const struct arp_nd_responder *responder)
-{
-    memset(specs, 0, sizeof *specs);
-    memcpy(&specs->ipv4.hdr.dst_addr, responder->ipv4, sizeof responder->ipv4);
-    memcpy(specs->ipv6.hdr.dst_addr, responder->ipv6, sizeof responder->ipv6);
-    specs->udp.hdr.dst_port = htobe16(FRAME_UDP_DESTINATION);
-    memcpy(&specs->arp.tpa, responder->ipv4, sizeof responder->ipv4);
-    memcpy(specs->solicitation.target_addr, responder->ipv6, sizeof responder->ipv6);
-}
-
 static bool is_ours(const struct arp_nd_responder *responder, const struct sockaddr *address)
 {
     const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)address;
@@ -242,13 +232,19 @@ int isolate_install_rules(struct transport_port *port, uint64_t spread_by, struc
     struct maker maker = {.id = port->id,
                           .first = {to_first, end},
                           .spread = {spread_by != 0 ? to_all : to_first, end}};
+    const struct arp_nd_responder *responder = &port->responder;
+    struct specs *specs = &maker.specs;
     int rc = 0;
 
     for (uint16_t i = 0; i < port->queue_count; i++)
         queues[i] = i;
-    fill(&maker.specs, &port->responder);
+    memcpy(&specs->ipv4.hdr.dst_addr, responder->ipv4, sizeof responder->ipv4);
+    memcpy(specs->ipv6.hdr.dst_addr, responder->ipv6, sizeof responder->ipv6);
+    specs->udp.hdr.dst_port = htobe16(FRAME_UDP_DESTINATION);
+    memcpy(&specs->arp.tpa, responder->ipv4, sizeof responder->ipv4);
+    memcpy(specs->solicitation.target_addr, responder->ipv6, sizeof responder->ipv6);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && rc == 0; i++)
-        if ((rules[i].made_for & has(&port->responder)) != 0)
+        if ((rules[i].made_for & has(responder)) != 0)
             rc = add(port, &maker, &rules[i], err);
     if (rc != 0)
         isolate_end(port);

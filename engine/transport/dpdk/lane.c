@@ -11,6 +11,7 @@
 #include "dpdk_lane.h"
 
 #include "eal.h"
+#include "ethtool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +19,11 @@
 #define SETTLE_NS (200 * NS_PER_MS) /* a switch's processor may be behind */
 #define CATCH_UP_S 0.005            /* more at once would exceed the rate */
 #define ASK_NS (200 * NS_PER_MS)
+#define IDLE_BURSTS 64u
+#define IDLE_BURST 128u
+/* Interval of announcements, below any switch's ageing time (300 s by default, at least 10 s; IEEE
+ * 802.1Q 8.8.3). */
+#define ANNOUNCE_NS (8 * NS_PER_S)
 #define GATEWAY_NS (5 * NS_PER_S)
 #define EVERY_MAX                                                                                  \
     8u /* flows of which every frame is timed: the buckets of more fit into no cache */
@@ -60,39 +66,39 @@ static int resolve(struct frame_lane *base, uint32_t place, void *partner, uint6
     return 0;
 }
 
-static void replace_by_all(enum frame_destination destination, struct frame_end *end)
+/* Finds the two ends of a flow's frames: this rank, and the partner, or the gateway where the
+ * partner is not on this link. */
+static void find_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
 {
-    static const uint8_t macs[][FRAME_MAC] = {
-        [DESTINATION_BROADCAST] = FRAME_BROADCAST, [DESTINATION_MULTICAST] = FRAME_MULTICAST};
+    /* A worker that visits the port between phases may learn the gateway at this moment. */
+    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
 
-    if (destination == DESTINATION_PORT)
-        return;
-    memcpy(end->mac, macs[destination], sizeof end->mac);
-    end->rank = FRAME_RANK_ALL;
+    ends[0].rank = (uint16_t)lane->frame.lane.request.rank;
+    memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
+    memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
+    memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
+    ends[1] = *(const struct frame_end *)frame_partner(&lane->frame, place);
+    if (!responder_on_link(responder, &ends[1]))
+        memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
+    port_responder_unlock(lane->port);
 }
 
-/* Whether a partner is reached through the gateway, for sent frames or for answers. The
- * responder is locked. */
-static bool needs_gateway(const struct dpdk_lane *lane)
-{
-    const struct lane_request *request = &lane->frame.lane.request;
-    uint32_t count =
-        request->send_count + (lane->frame.prober.answers ? request->receive_count : 0);
-    uint32_t i = 0;
-
-    while (i < count && responder_on_link(&lane->port->responder, dpdk_partner(lane, i)))
-        i++;
-    return i < count;
-}
-
+/* Finds the gateway, where a partner is reached through it, for sent frames or for answers. */
 static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 {
+    const struct lane_request *request = &lane->frame.lane.request;
     struct transport_port *port = lane->port;
     struct arp_nd_responder *responder = port_responder_lock(port);
-    bool found = responder->gateway_known || !needs_gateway(lane);
+    uint32_t count =
+        request->send_count + (lane->frame.prober.answers ? request->receive_count : 0);
     uint8_t frame[RESPONDER_FRAME_MAX];
-    uint32_t length = found ? 0 : responder_request(responder, frame);
+    uint32_t length, direct = 0;
+    bool found;
 
+    while (direct < count && responder_on_link(responder, frame_partner(&lane->frame, direct)))
+        direct++;
+    found = responder->gateway_known || direct == count;
+    length = found ? 0 : responder_request(responder, frame);
     port_responder_unlock(port);
     if (found)
         return 0;
@@ -107,37 +113,6 @@ static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 }
 
 /* --- several addresses, and frames to all ------------------------------------------------------*/
-
-static int refuse(const struct dpdk_lane *lane, struct err *err, const char *what)
-{
-    return err_set(err, -EINVAL, "%s: %s", lane->port->conf->name, what);
-}
-
-static int prepare_addresses(struct dpdk_lane *lane, struct err *err)
-{
-    const struct lane_request *request = &lane->frame.lane.request;
-    const struct dpdk_options *options = dpdk_options(request->phase);
-    struct transport_port *port = lane->port;
-    bool to_all = options->destination != DESTINATION_PORT;
-
-    if (options->addresses <= 1 && !to_all)
-        return 0;
-    if (port->conf->shared)
-        return refuse(lane, err, "it is shared: it has one address, and sends no frames to all");
-    if (options->addresses > 1 && request->ranks > ADDRESSES_RANKS_MAX)
-        return refuse(lane, err, "several addresses a port are for 4096 ranks at most");
-    if (to_all && (options->header != HEADER_L2 || options->addresses > 1))
-        return refuse(lane, err, "frames to all ports have header l2, and ports one address");
-    if (to_all && (port->queue_count > 1 || request->ranks >= FRAME_RANK_ALL))
-        return refuse(lane, err,
-                      "frames to all ports are sent by one queue, to 65534 others at most");
-    if (port->kernel)
-        return iface_promiscuous(&port->iface, err);
-    /* A device without these modes (null, ring) takes every frame anyway. */
-    (void)rte_eth_promiscuous_enable(port->id);
-    (void)rte_eth_allmulticast_enable(port->id);
-    return 0;
-}
 
 /* False: the device is full. */
 static bool send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t to[FRAME_MAC])
@@ -175,7 +150,7 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
               ? pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next)
               : 0; /* a pace without frames left would give up due ones */
     if (due > 0)
-        dpdk_ends(lane, lane->frame.lane.request.send_count, ends); /* the test port */
+        find_ends(lane, lane->frame.lane.request.send_count, ends); /* the test port */
     while (sent < due && send_learning(lane, learning->next, ends[1].mac)) {
         learning->next++;
         sent++;
@@ -191,88 +166,98 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
 
 /* --- prepare -----------------------------------------------------------------------------------*/
 
+/* Whether a device pads frames below 64 bytes, as a MAC does; a software device does not. */
+static bool pads(const struct transport_port *port)
+{
+    static const char *const software[] = {"net_memif", "net_ring", "net_null"};
+
+    for (size_t i = 0; i < RTE_DIM(software); i++)
+        if (strcmp(port->driver, software[i]) == 0)
+            return false;
+    return !port->kernel || port->iface.ip.has_wire;
+}
+
+/* Checks the options, and lets the port receive frames to other addresses than its own. */
 static int check_options(const struct lane_request *request, struct err *err)
 {
-    const struct dpdk_options *options = dpdk_options(request->phase);
-    const struct transport_port *port = request->port;
+    const struct phase *phase = request->phase;
+    const struct dpdk_options *options = dpdk_options(phase);
+    struct transport_port *port = request->port;
+    const struct ip_port *ip = &port->iface.ip;
+    bool several = options->addresses > 1, to_all = options->destination != DESTINATION_PORT;
     const char *what = NULL;
 
-    if (options->frame.udp_sources > (options->header == HEADER_L2 ? 1 : FRAME_UDP_SOURCES_MAX))
-        what = "a flow has 1 to 16384 UDP source ports, and l2 has none";
-    else if (options->vlan && options->vlan_id > 4094)
-        what = "VLAN ids end at 4094";
-    else if (options->header != HEADER_L2 && options->ttl == 0)
-        what = "a ttl of 0 goes nowhere: 1 at least";
+    if (options->frame.udp_sources > 1 && options->header == HEADER_L2)
+        what = "frames of header l2 have no UDP source ports";
     else if (options->header == HEADER_IPV4_UDP && !port->responder.has_ipv4)
         what = "ipv4-udp needs an IPv4 address on this port: set ipv4";
     else if (options->header == HEADER_IPV6_UDP && !port->responder.has_ipv6)
         what = "ipv6-udp needs an IPv6 address on this port: set ipv6";
+    else if ((several || to_all) && port->conf->shared)
+        what = "it is shared: it has one address, and sends no frames to all";
+    else if (several && request->ranks > ADDRESSES_RANKS_MAX)
+        what = "several addresses a port are for 4096 ranks at most";
+    else if (to_all && (options->header != HEADER_L2 || several))
+        what = "frames to all ports have header l2, and ports one address";
+    else if (to_all && (port->queue_count > 1 || request->ranks >= FRAME_RANK_ALL))
+        what = "frames to all ports are sent by one queue, to 65534 others at most";
+    for (uint32_t i = 0; options->undersize && i < phase->size_count; i++)
+        if (phase->sizes[i] < FRAME_SIZE_MIN && pads(port))
+            what = "frames below 64 bytes are not possible on this port: its NIC pads them";
     if (what != NULL)
         return err_set(err, -EINVAL, "%s: %s", port->conf->name, what);
     /* AF_PACKET restores a removed tag, AF_XDP can't. */
-    if (options->vlan && port->kernel && port->iface.vlan_offloaded &&
-        strcmp(port->driver, "net_af_xdp") == 0)
+    if (options->vlan && strcmp(port->driver, "net_af_xdp") == 0 &&
+        (ethtool_number(ip->netlink, ip->iface, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN) != 0)
         return err_set(err, -ENOTSUP,
                        "%s: AF_XDP does not see VLAN tags that '%s' takes out of its frames: "
                        "'ethtool -K %s rxvlan off' (and txvlan off at the far end of a veth), or "
                        "driver af_packet",
-                       port->conf->name, port->iface.name, port->iface.name);
-    return 0;
+                       port->conf->name, ip->iface, ip->iface);
+    return several || to_all ? port_take_all(port, err) : 0;
 }
 
-/* Checks the frame size: a MAC pads short frames; a software device passes them unchanged. */
-static int check_padding(const struct transport_port *port, struct err *err)
+static void announce(struct port_queue *queue, int64_t now_ns)
 {
-    static const char *const software[] = {"net_memif", "net_ring", "net_null"};
+    uint8_t frame[RESPONDER_FRAME_MAX];
+    uint32_t length = responder_announcement(port_responder_lock(queue->port), frame);
 
-    if (port->kernel)
-        return !port->iface.on_bus ? 0
-                                   : err_set(err, -ENOTSUP,
-                                             "%s: frames below 64 bytes are not possible on this "
-                                             "port: the NIC of '%s' pads them",
-                                             port->conf->name, port->iface.name);
-    for (size_t i = 0; i < RTE_DIM(software); i++)
-        if (strcmp(port->driver, software[i]) == 0)
-            return 0;
-    return err_set(err, -ENOTSUP,
-                   "%s: frames below 64 bytes are not possible on this port: a NIC of driver %s "
-                   "pads them",
-                   port->conf->name, port->driver);
+    port_responder_unlock(queue->port);
+    queue_send(queue, frame, length);
+    atomic_store_explicit(&queue->port->announced_ns, now_ns, memory_order_relaxed);
 }
 
-static int check_size(const struct frame_lane *base, uint32_t size, struct err *err)
+/* Announces the port on queue 0 again when this is due; returns the next time; CLOCK_NEVER: another
+ * queue, or not announced yet. */
+static int64_t announce_again(struct port_queue *queue, int64_t now_ns)
 {
-    const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-    const struct transport_port *port = lane->port;
-    bool undersize = dpdk_options(base->lane.request.phase)->undersize && size < FRAME_SIZE_MIN;
-    uint32_t least =
-        undersize ? lane->shape.payload + SIGNATURE_BYTES + FRAME_FCS : base->conf.least;
+    int64_t announced_ns = atomic_load_explicit(&queue->port->announced_ns, memory_order_relaxed);
 
-    if (size < least)
-        return err_set(err, -EINVAL, "%s: %s frames%s have %u bytes at least, not %u",
-                       port->conf->name, frame_kind_name(lane->shape.kind),
-                       lane->shape.vlan ? " with a VLAN tag" : "", least, size);
-    if (size > base->conf.most)
-        return err_set(err, -EINVAL, "%s: frames have %u bytes at most here, not %u: %s",
-                       port->conf->name, base->conf.most, size,
-                       port->kernel ? "the interface's MTU decides" : "the device decides");
-    return undersize ? check_padding(port, err) : 0;
+    if (queue->number != 0 || announced_ns == 0)
+        return CLOCK_NEVER;
+    if (now_ns - announced_ns < ANNOUNCE_NS)
+        return announced_ns + ANNOUNCE_NS;
+    announce(queue, now_ns);
+    return now_ns + ANNOUNCE_NS;
 }
 
-static void write_template(const struct frame_lane *base, uint32_t place, uint16_t source,
-                           const struct frame_size *size, struct frame_template *template)
+static int64_t housekeep(struct frame_lane *lane, int64_t now_ns)
 {
+    return announce_again(dpdk_lane_of(lane)->queue, now_ns);
+}
+
+static void write_headers(const struct frame_lane *base, const struct frame_single *single,
+                          struct frame_template *head)
+{
+    static const uint8_t all[][FRAME_MAC] = {
+        [DESTINATION_BROADCAST] = FRAME_BROADCAST, [DESTINATION_MULTICAST] = FRAME_MULTICAST};
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     struct frame_end ends[2];
 
-    dpdk_ends(lane, place, ends);
-    replace_by_all(dpdk_options(base->lane.request.phase)->destination, &ends[1]);
-    frame_template(template, &lane->shape, ends, source, size->frame_bytes);
-}
-
-static int64_t announce_again(struct frame_lane *base, int64_t now_ns)
-{
-    return queue_announce_again(dpdk_lane_of(base)->queue, now_ns);
+    find_ends(lane, single->place, ends);
+    if (single->to_all)
+        memcpy(ends[1].mac, all[dpdk_options(base->lane.request.phase)->destination], FRAME_MAC);
+    frame_template(head, &lane->shape, ends, single->source, single->frame_bytes);
 }
 
 static void woken(struct frame_lane *lane)
@@ -288,9 +273,8 @@ static bool flush(struct frame_lane *lane)
 static void begin(struct frame_lane *base, int64_t now_ns);
 
 static const struct frame_ops ops = {
-    .check_size = check_size,
     .resolve = resolve,
-    .write_template = write_template,
+    .write_headers = write_headers,
     .choose_send = dpdk_choose_send,
     .choose_receive = dpdk_choose_receive,
     .begin = begin,
@@ -298,7 +282,7 @@ static const struct frame_ops ops = {
     .is_sound = dpdk_is_sound,
     .arrived = dpdk_arrived,
     .woken = woken,
-    .housekeep = announce_again,
+    .housekeep = housekeep,
     .flush = flush,
 };
 
@@ -308,6 +292,7 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     const struct transport_port *port = request->port;
     const struct dpdk_options *options = dpdk_options(request->phase);
     uint32_t most = port->frame_max + (shape->vlan ? FRAME_VLAN : 0);
+    bool undersize = options->undersize && !request->phase->messages;
 
     return (struct frame_conf){
         .ops = &ops,
@@ -317,7 +302,7 @@ static struct frame_conf frame_conf(const struct lane_request *request,
         .clock = port->arrival.runs ? " by the device's clock" : NULL,
         .offset = shape->payload,
         .outside = FRAME_FCS,
-        .least = frame_least(shape),
+        .least = undersize ? shape->payload + SIGNATURE_BYTES + FRAME_FCS : frame_least(shape),
         .most = RTE_MIN(most, FRAME_SIZE_MAX),
         .every_max = EVERY_MAX,
         .queues = port->queue_count,
@@ -343,25 +328,10 @@ static int wake_fd(const struct dpdk_lane *lane)
     const struct iface *iface = &lane->port->iface;
 
     if (!lane->frame.prober.pingpong)
-        return woken_by_probes(lane) ? iface->packet_fd : -1;
+        return woken_by_probes(lane) ? iface->ip.socket : -1;
     if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
         return -1;
     return iface->ring_fds[lane->queue->number];
-}
-
-static int make(struct dpdk_lane *lane, const struct frame_conf *conf, struct err *err)
-{
-    const struct lane_request *request = &lane->frame.lane.request;
-    int rc;
-
-    if ((rc = check_options(request, err)) != 0 || (rc = prepare_addresses(lane, err)) != 0 ||
-        (rc = frame_lane_make(&lane->frame, conf, err)) != 0)
-        return rc;
-    frame_check(&lane->check, &lane->shape);
-    for (uint32_t i = 0; i < lane->frame.size_count; i++)
-        frame_expect(&lane->expect[i], &lane->shape, lane->frame.sizes[i].length);
-    lane->frame.lane.wake_fd = wake_fd(lane);
-    return 0;
 }
 
 static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
@@ -377,77 +347,80 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
     lane->port = request->port;
     lane->queue = &request->port->queues[request->queue];
     lane->frame.forwarder.dropped = &lane->queue->forward_dropped;
-    if ((rc = make(lane, &conf, err)) != 0) {
+    if ((rc = check_options(request, err)) != 0 ||
+        (rc = frame_lane_make(&lane->frame, &conf, err)) != 0) {
         frame_lane_free(&lane->frame);
         return rc;
     }
+    frame_check(&lane->check, &lane->shape);
+    for (uint32_t i = 0; i < lane->frame.size_count; i++)
+        frame_expect(&lane->expect[i], &lane->shape, lane->frame.sizes[i].length);
+    lane->frame.lane.wake_fd = wake_fd(lane);
     *out = &lane->frame.lane;
     return 0;
 }
 
 /* --- connect -----------------------------------------------------------------------------------*/
 
-/* Sets the header kind and VLAN of the port's control frames as in this phase. */
-static void introduce(struct dpdk_lane *lane, int64_t now_ns)
-{
-    struct arp_nd_responder *responder = port_responder_lock(lane->port);
-
-    responder->kind = lane->shape.kind;
-    responder->vlan = lane->shape.vlan;
-    responder->vlan_tci = lane->shape.vlan_tci;
-    port_responder_unlock(lane->port);
-    if (lane->queue->number == 0)
-        queue_announce(lane->queue, now_ns);
-    lane->connecting_ns = now_ns;
-    lane->announced = true;
-}
-
-/* Receives waiting frames while no worker polls the queue: for its lane, if one is connected. */
+/* Receives waiting frames while no worker polls the queue: for its lane, if one is connected, else
+ * to answer the network. Bounded: a device that always has more frames (net_null) must not keep the
+ * worker here. */
 static void listen_between(struct port_queue *queue, int64_t now_ns)
 {
-    struct dpdk_lane *lane = queue->lane;
+    struct frame_lane *lane = queue->lane != NULL ? &queue->lane->frame : NULL;
+    struct rte_mbuf *frames[IDLE_BURST];
+    uint32_t count = 1;
 
-    if (lane == NULL)
-        queue_receive_idle(queue);
-    /* Bounded as queue_receive_idle is. */
-    for (unsigned bursts = 0; lane != NULL && bursts < QUEUE_IDLE_BURSTS; bursts++)
-        if (lane->frame.receive(&lane->frame, now_ns) == 0)
-            break;
-    (void)queue_announce_again(queue, now_ns);
+    for (unsigned bursts = 0; bursts < IDLE_BURSTS && count > 0; bursts++) {
+        if (lane != NULL) {
+            count = lane->receive(lane, now_ns);
+            continue;
+        }
+        count = rte_eth_rx_burst(queue->port->id, queue->number, frames, IDLE_BURST);
+        for (uint32_t i = 0; i < count; i++)
+            if (!queue_handle_control_frame(queue, frames[i]))
+                queue->count->foreign++;
+        rte_pktmbuf_free_bulk(frames, count);
+    }
+    (void)announce_again(queue, now_ns);
 }
 
-/* Connects the queue with the lane, even before its worker is there: partners may start earlier
- * than this node. */
-static void build(struct dpdk_lane *lane)
-{
-    struct port_queue *queue = lane->queue;
-    struct port_count *count = lane->frame.lane.request.count;
-
-    frame_lane_build(&lane->frame);
-    dpdk_prefill(lane);
-    count->foreign += queue->idle.foreign;
-    count->arp_nd_sent += queue->idle.arp_nd_sent;
-    count->arp_nd_received += queue->idle.arp_nd_received;
-    queue->idle = (struct port_count){0};
-    queue->count = count;
-    queue->lane = lane;
-}
-
+/* The port's control frames have the header kind and VLAN of the phase. The queue is connected with
+ * the lane even before its worker is there: partners may start earlier than this node. */
 static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
     struct port_queue *queue = lane->queue;
+    struct port_count *count = base->request.count;
     int rc;
 
     pthread_mutex_lock(&lane->port->lock);
-    if (!lane->announced)
-        introduce(lane, now_ns);
+    if (!lane->announced) {
+        struct arp_nd_responder *responder = port_responder_lock(lane->port);
+
+        responder->kind = lane->shape.kind;
+        responder->vlan = lane->shape.vlan;
+        responder->vlan_tci = lane->shape.vlan_tci;
+        port_responder_unlock(lane->port);
+        if (queue->number == 0)
+            announce(queue, now_ns);
+        lane->connecting_ns = now_ns;
+        lane->announced = true;
+    }
     listen_between(queue, now_ns);
     rc = find_gateway(lane, now_ns, err);
     if (rc == 0)
         rc = learn_addresses(lane, now_ns);
-    if (rc == 0 && queue->lane != lane)
-        build(lane);
+    if (rc == 0 && queue->lane != lane) {
+        frame_lane_build(&lane->frame);
+        dpdk_prefill(lane);
+        count->foreign += queue->idle.foreign;
+        count->arp_nd_sent += queue->idle.arp_nd_sent;
+        count->arp_nd_received += queue->idle.arp_nd_received;
+        queue->idle = (struct port_count){0};
+        queue->count = count;
+        queue->lane = lane;
+    }
     pthread_mutex_unlock(&lane->port->lock);
     return rc;
 }

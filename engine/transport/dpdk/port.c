@@ -24,18 +24,14 @@ static void derive_mac(const struct transport_run *run, const char *name, uint8_
         mac[i] = (uint8_t)(hash >> 8 * i);
 }
 
-/* Adds an address to the device. A shared port must not read others' frames: no promiscuous
- * mode. */
-static int add_mac(const struct transport_port *port, struct rte_ether_addr *mac, struct err *err)
+int port_take_all(struct transport_port *port, struct err *err)
 {
-    int rc = rte_eth_dev_mac_addr_add(port->id, mac, 0);
-
-    if (rc == 0)
-        return 0;
-    return err_set(err, rc,
-                   "%s: it is shared, so it can't be promiscuous, and %s takes no second MAC (%s): "
-                   "say `address: keep` for the device's own",
-                   port->conf->name, port->driver, rte_strerror(-rc));
+    if (port->kernel)
+        return iface_promiscuous(&port->iface, err);
+    /* A device without these modes (null, ring) takes every frame anyway. */
+    (void)rte_eth_promiscuous_enable(port->id);
+    (void)rte_eth_allmulticast_enable(port->id);
+    return 0;
 }
 
 /* Chooses the port's address, and the mode in which frames to it are received. */
@@ -43,6 +39,7 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
 {
     const char *wanted = port->conf->mac;
     struct rte_ether_addr own, mac;
+    int rc;
 
     if (rte_eth_macaddr_get(port->id, &own) != 0)
         memset(&own, 0, sizeof own);
@@ -58,13 +55,13 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
     memcpy(port->responder.mac, mac.addr_bytes, FRAME_MAC);
     if (rte_is_same_ether_addr(&mac, &own))
         return 0;
-    if (port->conf->shared)
-        return add_mac(port, &mac, err);
-    if (port->kernel)
-        return iface_promiscuous(&port->iface, err);
-    /* A device without this mode (null, ring) takes every frame anyway. */
-    (void)rte_eth_promiscuous_enable(port->id);
-    return 0;
+    /* A shared port must not read others' frames: no promiscuous mode. */
+    if (port->conf->shared && (rc = rte_eth_dev_mac_addr_add(port->id, &mac, 0)) != 0)
+        return err_set(err, rc,
+                       "%s: it is shared, so it can't be promiscuous, and %s takes no second MAC "
+                       "(%s): say `address: keep` for the device's own",
+                       port->conf->name, port->driver, rte_strerror(-rc));
+    return port->conf->shared ? 0 : port_take_all(port, err);
 }
 
 int port_open(struct transport_port **out, const struct port_conf *conf,
@@ -80,7 +77,7 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
     if (port == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     port->conf = conf;
-    port->iface.packet_fd = port->iface.route_fd = -1;
+    port->iface.ip.netlink = port->iface.ip.socket = -1;
     lock_init(&port->responder_lock);
     lock_init(&port->lock);
     if ((rc = responder_set_addresses(&port->responder, conf, err)) != 0)
@@ -90,8 +87,6 @@ int port_open(struct transport_port **out, const struct port_conf *conf,
         goto cleanup;
     if ((rc = port_device_open(port, err)) == 0)
         rc = choose_mac(port, run, err);
-    if (rc == 0 && port->kernel)
-        iface_counts_begin(&port->iface);
     netns_leave(before);
 
 cleanup:
@@ -119,8 +114,9 @@ static uint64_t port_link_bps(const struct transport_port *port)
 {
     struct rte_eth_link link;
 
+    /* Only a device on a bus has a reliable speed: bridges and the like report 10G. */
     if (port->kernel)
-        return port->iface.link_bps;
+        return port->iface.ip.has_wire ? port->iface.ip.facts.link_bps : 0;
     /* Devices without a wire report an invented speed. */
     if (port->conf->pci == NULL || rte_eth_link_get_nowait(port->id, &link) != 0 ||
         link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
@@ -180,15 +176,6 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
                                      offloads[i].name);
 }
 
-static bool link_up(const struct transport_port *port)
-{
-    struct rte_eth_link link;
-
-    if (port->kernel)
-        return iface_running(&port->iface);
-    return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
 /* Whether a counter is of received pause frames, which devices name in many ways. */
 static bool counts_pause(const char *name)
 {
@@ -225,36 +212,21 @@ static void read_xstats(uint16_t id, struct port_hardware *counters)
 /* Reads the kernel's counters: AF_PACKET's driver counts no loss, AF_XDP's only its own. */
 static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
 {
-    struct iface *iface = &port->iface;
-    uint64_t taken = (uint64_t)counters->sent_frames, left = 0;
-    struct link_state link;
+    struct port_facts kernel;
     int64_t dropped;
 
     if (strcmp(port->driver, "net_af_packet") == 0)
-        counters->dropped_receive = iface_ring_drops(iface);
-    counters->errors = -1;
-    if (iface_counts(iface, &link) != 0) {
+        counters->dropped_receive = iface_ring_drops(&port->iface);
+    ip_port_facts(&port->iface.ip, &kernel, true);
+    counters->errors = kernel.hardware.errors;
+    counters->no_carrier = kernel.hardware.no_carrier;
+    dropped = ip_port_dropped(&port->iface.ip, &kernel.hardware, counters->sent_frames);
+    if (dropped < 0) {
         counters->dropped_send = -1;
         return;
     }
-    counters->errors = (int64_t)(link.stats.rx_errors - iface->begun.rx_errors);
-    counters->no_carrier = (int64_t)iface->drops.no_carrier;
-    /* It counts attempts: no more were dropped than did not leave. On a shared port others' frames
-     * leave, too. */
-    if (!port->conf->shared)
-        left = link.stats.tx_packets - iface->begun.tx_packets;
-    dropped = (int64_t)RTE_MIN(iface->drops.host, taken - RTE_MIN(taken, left));
     counters->dropped_send += dropped;
     counters->sent_frames -= dropped;
-}
-
-static int64_t forward_dropped(const struct transport_port *port)
-{
-    uint64_t frames = 0;
-
-    for (uint16_t i = 0; i < port->queue_count; i++)
-        frames += port->queues[i].forward_dropped;
-    return (int64_t)frames;
 }
 
 static void read_counters(struct transport_port *port, struct port_hardware *counters)
@@ -266,7 +238,9 @@ static void read_counters(struct transport_port *port, struct port_hardware *cou
     counters->received_frames = (int64_t)stats.ipackets;
     counters->sent_frames = (int64_t)stats.opackets;
     counters->dropped_receive = (int64_t)(stats.imissed + stats.rx_nombuf);
-    counters->dropped_send = forward_dropped(port);
+    counters->dropped_send = 0;
+    for (uint16_t i = 0; i < port->queue_count; i++)
+        counters->dropped_send += (int64_t)port->queues[i].forward_dropped;
     counters->errors = (int64_t)stats.ierrors;
     if (port->conf->pci != NULL)
         read_xstats(port->id, counters);
@@ -278,45 +252,48 @@ static void read_counters(struct transport_port *port, struct port_hardware *cou
         counters->dropped_send += (int64_t)stats.oerrors;
 }
 
-static void port_address(struct transport_port *port, struct blob *blob)
-{
-    const struct arp_nd_responder *responder = &port->responder;
-    uint32_t frame_max = htobe32(port->frame_max);
-    uint64_t line_bps =
-        htobe64(port->conf->line_rate_bps > 0 ? port->conf->line_rate_bps : port_link_bps(port));
-    struct port_blob own = {
-        .version = 1, .has_ipv4 = responder->has_ipv4, .has_ipv6 = responder->has_ipv6};
-
-    memcpy(own.mac, responder->mac, sizeof own.mac);
-    memcpy(own.ipv4, responder->ipv4, sizeof own.ipv4);
-    memcpy(own.ipv6, responder->ipv6, sizeof own.ipv6);
-    memcpy(own.frame_max, &frame_max, sizeof own.frame_max);
-    memcpy(own.line_bps, &line_bps, sizeof own.line_bps);
-    blob->size = sizeof own;
-    memcpy(blob->bytes, &own, sizeof own);
-}
-
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
-    const uint8_t *mac = port->responder.mac;
-    int node = rte_eth_dev_socket_id(port->id);
+    const struct arp_nd_responder *responder = &port->responder;
+    const struct port_conf *conf = port->conf;
+    const uint8_t *mac = responder->mac;
+    uint64_t link_bps = port_link_bps(port);
+    uint32_t frame_max = htobe32(port->frame_max);
+    uint64_t line_bps = htobe64(conf->line_rate_bps > 0 ? conf->line_rate_bps : link_bps);
+    struct port_blob own = {
+        .version = 1, .has_ipv4 = responder->has_ipv4, .has_ipv6 = responder->has_ipv6};
+    struct rte_eth_link link;
+    struct port_facts kernel;
 
-    *facts = (struct port_facts){.link_bps = port_link_bps(port),
-                                 .frame_max = port->frame_max,
-                                 .queues = port->queue_count,
-                                 .numa_node = port->conf->pci != NULL ? node : -1,
-                                 .independent = strcmp(port->driver, "net_memif") == 0,
-                                 .connect_fd = -1,
-                                 .link_up = link_up(port),
-                                 .hardware = PORT_HARDWARE_UNKNOWN};
+    *facts =
+        (struct port_facts){.link_bps = link_bps,
+                            .frame_max = port->frame_max,
+                            .queues = port->queue_count,
+                            .numa_node = conf->pci != NULL ? rte_eth_dev_socket_id(port->id) : -1,
+                            .independent = strcmp(port->driver, "net_memif") == 0,
+                            .connect_fd = -1,
+                            .hardware = PORT_HARDWARE_UNKNOWN};
+    if (port->kernel) {
+        ip_port_facts(&port->iface.ip, &kernel, false);
+        facts->link_up = kernel.link_up;
+    } else {
+        facts->link_up =
+            rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+    }
     facts->core_fps = core_fps(port);
     name_offloads(port, facts->offloads, sizeof facts->offloads);
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
     snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
              mac[3], mac[4], mac[5]);
-    bare_address(facts->ipv4, sizeof facts->ipv4, port->conf->ipv4);
-    bare_address(facts->ipv6, sizeof facts->ipv6, port->conf->ipv6);
-    port_address(port, &facts->address);
+    bare_address(facts->ipv4, sizeof facts->ipv4, conf->ipv4);
+    bare_address(facts->ipv6, sizeof facts->ipv6, conf->ipv6);
+    memcpy(own.mac, mac, sizeof own.mac);
+    memcpy(own.ipv4, responder->ipv4, sizeof own.ipv4);
+    memcpy(own.ipv6, responder->ipv6, sizeof own.ipv6);
+    memcpy(own.frame_max, &frame_max, sizeof own.frame_max);
+    memcpy(own.line_bps, &line_bps, sizeof own.line_bps);
+    facts->address.size = sizeof own;
+    memcpy(facts->address.bytes, &own, sizeof own);
     if (counters)
         read_counters(port, &facts->hardware);
 }

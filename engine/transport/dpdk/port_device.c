@@ -42,7 +42,7 @@ static unsigned device_number;
 
 static void plan_packet(struct transport_port *port, struct plan *plan)
 {
-    uint32_t slot = port->iface.mtu + FRAME_ETHERNET + FRAME_VLAN + RING_HEADER;
+    uint32_t slot = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_VLAN + RING_HEADER;
     bool big = slot > RING_SMALL;
     uint32_t frames = port->conf->queue_frames;
 
@@ -51,20 +51,20 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
     frames = (frames + 1) & ~1u; /* two small slots are one block */
     snprintf(port->device, sizeof port->device, "net_af_packet%u", device_number++);
     snprintf(plan->arguments, sizeof plan->arguments,
-             "iface=%s,qpairs=%u,framecnt=%u,framesz=%u,blocksz=%u", port->iface.name, plan->queues,
-             frames, big ? RING_BIG : RING_SMALL, big ? RING_BIG : 2 * RING_SMALL);
+             "iface=%s,qpairs=%u,framecnt=%u,framesz=%u,blocksz=%u", port->iface.ip.iface,
+             plan->queues, frames, big ? RING_BIG : RING_SMALL, big ? RING_BIG : 2 * RING_SMALL);
     plan->ring_frames = frames;
     plan->ring_slot = big ? RING_BIG : RING_SMALL;
     plan->data_room = plan->ring_slot - RING_EXCEPT;
     plan->receive_frames = FRAMES;
-    plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
+    plan->frame_max = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_FCS;
 }
 
 /* The pool is shared memory of kernel and driver (zero copy, unaligned chunks): a buffer with
  * all its headers has at most one page. */
 static void plan_xdp(struct transport_port *port, struct plan *plan)
 {
-    uint32_t room = port->iface.mtu + FRAME_ETHERNET + FRAME_VLAN + XDP_HEADROOM;
+    uint32_t room = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_VLAN + XDP_HEADROOM;
     uint32_t most;
 
     room = room < XDP_ROOM ? XDP_ROOM : RTE_ALIGN(room, RTE_CACHE_LINE_SIZE);
@@ -74,11 +74,11 @@ static void plan_xdp(struct transport_port *port, struct plan *plan)
     most = room - XDP_HEADROOM - FRAME_VLAN + FRAME_FCS;
     eal_silence_xdp();
     snprintf(port->device, sizeof port->device, "net_af_xdp%u", device_number++);
-    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=%u", port->iface.name,
-             plan->queues);
+    snprintf(plan->arguments, sizeof plan->arguments, "iface=%s,queue_count=%u",
+             port->iface.ip.iface, plan->queues);
     plan->data_room = room;
     plan->receive_frames = FRAMES_XDP;
-    plan->frame_max = port->iface.mtu + FRAME_ETHERNET + FRAME_FCS;
+    plan->frame_max = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_FCS;
     if (plan->frame_max > most)
         plan->frame_max = most;
 }
@@ -117,7 +117,7 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
         return plan_vdev(port, plan, err);
     if (conf->iface == NULL)
         return err_set(err, -EINVAL, "%s: dpdk needs one of iface, pci and vdev", conf->name);
-    if ((rc = iface_open(&port->iface, conf->iface, err)) != 0)
+    if ((rc = iface_open(&port->iface, conf, err)) != 0)
         return rc;
     port->kernel = true;
     if (conf->driver == NULL || strcmp(conf->driver, "af_packet") == 0)
@@ -130,18 +130,13 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
     return 0;
 }
 
-/* Advice for a device that can't be opened. */
-static const char *attach_remedy(const struct port_conf *conf)
-{
-    if (conf->pci != NULL)
-        return "is it bound to vfio-pci, and may this user open /dev/vfio?";
-    if (conf->iface != NULL)
-        return "it needs CAP_NET_RAW and CAP_NET_ADMIN, and a driver of DPDK's for it";
-    return "see the device's page in DPDK's guide for its arguments";
-}
-
 static int attach(struct transport_port *port, const struct plan *plan, struct err *err)
 {
+    const struct port_conf *conf = port->conf;
+    const char *remedy =
+        conf->pci != NULL     ? "is it bound to vfio-pci, and may this user open /dev/vfio?"
+        : conf->iface != NULL ? "it needs CAP_NET_RAW and CAP_NET_ADMIN, and a driver of DPDK's"
+                              : "see the device's page in DPDK's guide for its arguments";
     struct rte_eth_dev_info info;
     int rc;
 
@@ -155,9 +150,8 @@ static int attach(struct transport_port *port, const struct plan *plan, struct e
         rc = rte_eal_hotplug_add(plan->bus, port->device, plan->arguments);
         if (rc != 0 || rte_eth_dev_get_port_by_name(port->device, &port->id) != 0)
             return err_set(err, rc < 0 ? rc : -ENODEV, "%s: DPDK can't use '%s': %s (%s)",
-                           port->conf->name,
-                           port->conf->iface != NULL ? port->conf->iface : port->device,
-                           attach_remedy(port->conf), eal_log_first());
+                           conf->name, conf->iface != NULL ? conf->iface : port->device, remedy,
+                           eal_log_first());
         port->attached = true;
     }
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0)
@@ -187,20 +181,6 @@ uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
     uint32_t held = (uint32_t)receives + sends + FRAME_FORWARD_QUEUE + FRAME_BURST_MAX;
 
     return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
-}
-
-static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_t receives,
-                      uint32_t sends, struct err *err)
-{
-    uint32_t room = queue->port->room_max;
-    uint32_t receive_room = plan->data_room > 0 ? plan->data_room : room + DRIVER_HEADER;
-
-    queue->receive_pool = make_pool(queue, "in", receives, receive_room);
-    queue->send_pool = make_pool(queue, "out", sends, room);
-    if (queue->receive_pool == NULL || queue->send_pool == NULL)
-        return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", queue->port->conf->name,
-                       rte_strerror(rte_errno), eal_memory_remedy());
-    return 0;
 }
 
 /* Rates by queue (rte_eth_set_queue_rate_limit) are whole Mbit/s without preamble and gap: not
@@ -277,13 +257,18 @@ static int set_up_queues(struct transport_port *port, const struct plan *plan,
     int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
     uint32_t received =
         plan->receive_frames > 0 ? plan->receive_frames : receive_pool_frames(receives, sends);
+    uint32_t receive_room = plan->data_room > 0 ? plan->data_room : port->room_max + DRIVER_HEADER;
     uint32_t sent = port->conf->pci != NULL ? FRAMES + sends : FRAMES;
 
     for (uint16_t i = 0; i < layout->queues && rc == 0; i++) {
-        rc = make_pools(&port->queues[i], plan, received, sent, err);
-        if (rc == 0)
-            rc = rte_eth_rx_queue_setup(port->id, i, receives, node, NULL,
-                                        port->queues[i].receive_pool);
+        struct port_queue *queue = &port->queues[i];
+
+        queue->receive_pool = make_pool(queue, "in", received, receive_room);
+        queue->send_pool = make_pool(queue, "out", sent, port->room_max);
+        if (queue->receive_pool == NULL || queue->send_pool == NULL)
+            return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", port->conf->name,
+                           rte_strerror(rte_errno), eal_memory_remedy());
+        rc = rte_eth_rx_queue_setup(port->id, i, receives, node, NULL, queue->receive_pool);
     }
     for (uint16_t i = 0; i < layout->send_queues && rc == 0; i++)
         rc = rte_eth_tx_queue_setup(port->id, i, sends, node, NULL);
@@ -355,7 +340,7 @@ void port_device_close(struct transport_port *port)
     }
     if (port->attached)
         (void)rte_eal_hotplug_remove(port->conf->pci != NULL ? "pci" : "vdev", port->device);
-    iface_close(&port->iface);
+    ip_port_close(&port->iface.ip);
     for (uint16_t i = 0; i < port->queue_count; i++) {
         rte_mempool_free(port->queues[i].receive_pool);
         rte_mempool_free(port->queues[i].send_pool);

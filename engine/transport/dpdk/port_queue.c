@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port_state.h"
 
-#undef NS_PER_S /* DPDK's has another type than clock.h's */
-#include "clock.h"
-
 #include <string.h>
 
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
@@ -19,16 +16,6 @@ bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
     }
     rte_pktmbuf_free(buffer);
     return false;
-}
-
-void queue_announce(struct port_queue *queue, int64_t now_ns)
-{
-    uint8_t frame[RESPONDER_FRAME_MAX];
-    uint32_t length = responder_announcement(port_responder_lock(queue->port), frame);
-
-    port_responder_unlock(queue->port);
-    queue_send(queue, frame, length);
-    atomic_store_explicit(&queue->port->announced_ns, now_ns, memory_order_relaxed);
 }
 
 /* Whether a frame is MAC control (IEEE 802.3 annex 31B and IEEE 802.1Q 36), to the address that
@@ -63,34 +50,4 @@ bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf 
     if (verdict == RESPONDER_REPLIES)
         queue_send(queue, answer, answer_length);
     return true;
-}
-
-void queue_receive_idle(struct port_queue *queue)
-{
-    struct transport_port *port = queue->port;
-    struct rte_mbuf *frames[QUEUE_BURST];
-    uint16_t count;
-
-    /* Bounded: a device that always has more frames (net_null) must not keep the worker here. */
-    for (unsigned bursts = 0; bursts < QUEUE_IDLE_BURSTS; bursts++) {
-        count = rte_eth_rx_burst(port->id, queue->number, frames, QUEUE_BURST);
-        for (uint16_t i = 0; i < count; i++)
-            if (!queue_handle_control_frame(queue, frames[i]))
-                queue->count->foreign++;
-        rte_pktmbuf_free_bulk(frames, count);
-        if (count == 0)
-            break;
-    }
-}
-
-int64_t queue_announce_again(struct port_queue *queue, int64_t now_ns)
-{
-    int64_t announced_ns = atomic_load_explicit(&queue->port->announced_ns, memory_order_relaxed);
-
-    if (queue->number != 0 || announced_ns == 0)
-        return CLOCK_NEVER;
-    if (now_ns - announced_ns < PORT_ANNOUNCE_NS)
-        return announced_ns + PORT_ANNOUNCE_NS;
-    queue_announce(queue, now_ns);
-    return now_ns + PORT_ANNOUNCE_NS;
 }

@@ -118,6 +118,8 @@ int port_open(struct transport_port **port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void port_close(struct transport_port *port);
+/** @brief Let a port, which is not shared, receive frames to other addresses than its own. */
+int port_take_all(struct transport_port *port, struct err *err);
 
 /* --- port_device.c: creation of a device, its queues and their memory ----------------------- */
 
@@ -200,36 +202,8 @@ void isolate_end(struct transport_port *port);
  */
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
 /**
- * @brief Announce the port, on queue 0.
- *
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- */
-void queue_announce(struct port_queue *queue, int64_t now_ns);
-/**
  * @brief Return whether a received frame is for the responder, which then counts and answers the
  * frame.
  */
 bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame);
-/**
- * @brief Receive waiting frames while there is no lane: answer the network, count the rest as
- * foreign.
- */
-#define QUEUE_IDLE_BURSTS 64u
-#define QUEUE_BURST 128u
-void queue_receive_idle(struct port_queue *queue);
-/**
- * @brief Announce the port on queue 0 again, when this is due.
- *
- * @param queue Queue.
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return Time of the next announcement; CLOCK_NEVER: another queue's, or not announced yet.
- */
-int64_t queue_announce_again(struct port_queue *queue, int64_t now_ns);
-
-/**
- * @brief Interval of announcements, below any switch's ageing time (300 s by default, at least 10
- * s; IEEE 802.1Q 8.8.3).
- */
-#define PORT_ANNOUNCE_NS 8000000000LL
-
 #endif

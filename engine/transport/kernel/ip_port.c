@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if_arp.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,41 +127,27 @@ static int find_address(struct ip_port *port, const struct ifaddrs *all, struct 
         return err_set(err, -EADDRNOTAVAIL, "%s: address %s is not on %s%s; see `ip address`",
                        conf->name, conf->tcp_address, conf->iface ? "interface " : "any interface",
                        conf->iface ? conf->iface : "");
-    if (if_nametoindex(conf->iface) == 0)
-        return err_set(err, -ENODEV, "%s: there is no interface %s%s%s", conf->name, conf->iface,
-                       conf->netns ? " in namespace " : "", conf->netns ? conf->netns : "");
     return err_set(err, -EADDRNOTAVAIL, "%s: interface %s has no IP address; %s needs one",
                    conf->name, conf->iface, port->transport);
 }
 
 /* --- facts and counters --- */
 
-/* List the offloads in use by ethtool's words: "tso,gso,gro". */
-static void find_offloads(int fd, const char *iface, char *text, size_t size)
+/* Set the facts that do not change. */
+static void find_facts(struct ip_port *port)
 {
     static const struct {
         uint32_t command;
-        const char *word;
+        const char *word; /* of ethtool's */
     } offloads[] = {
         {ETHTOOL_GTXCSUM, "tx"}, {ETHTOOL_GRXCSUM, "rx"}, {ETHTOOL_GTSO, "tso"},
         {ETHTOOL_GGSO, "gso"},   {ETHTOOL_GGRO, "gro"},
     };
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
-        if (ethtool_number(fd, iface, offloads[i].command) != 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "",
-                                     offloads[i].word);
-}
-
-/* Set the facts that do not change. */
-static void find_facts(struct ip_port *port)
-{
     const struct link_state *link = &port->link;
     const struct ethtool_drvinfo driver = ethtool_driver(port->netlink, port->iface);
     struct port_facts *facts = &port->facts;
     const uint8_t *m = link->mac;
+    size_t used = 0;
 
     *facts =
         (struct port_facts){.mtu = link->mtu, .connect_fd = -1, .hardware = PORT_HARDWARE_UNKNOWN};
@@ -174,7 +161,10 @@ static void find_facts(struct ip_port *port)
     facts->numa_node =
         port->has_wire ? (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", driver.bus_info)
                        : -1;
-    find_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
+    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
+        if (ethtool_number(port->netlink, port->iface, offloads[i].command) != 0)
+            used += (size_t)snprintf(facts->offloads + used, sizeof facts->offloads - used, "%s%s",
+                                     used ? "," : "", offloads[i].word);
     if (port->address.ss_family == AF_INET)
         inet_ntop(AF_INET, address_bytes(&port->address), facts->ipv4, sizeof facts->ipv4);
     else if (port->address.ss_family == AF_INET6)
@@ -214,10 +204,20 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
         read_counters(port, &link, &facts->hardware);
 }
 
+int64_t ip_port_dropped(const struct ip_port *port, const struct port_hardware *kernel,
+                        int64_t taken)
+{
+    int64_t missing = taken - (port->conf->shared ? 0 : kernel->sent_frames);
+
+    if (kernel->dropped_send < missing)
+        return kernel->dropped_send;
+    return missing > 0 ? missing : 0;
+}
+
 /* --- open --- */
 
-/* Look up the interface, and begin its counters. */
-static int read_link(struct ip_port *port, struct err *err)
+/* Look up the interface, and begin its counters; raw frames need Ethernet. */
+static int read_link(struct ip_port *port, int type, struct err *err)
 {
     const char *name = port->conf->name;
     int rc;
@@ -231,6 +231,12 @@ static int read_link(struct ip_port *port, struct err *err)
     if (rc != 0)
         return err_set(err, rc, "%s: can't read the state of %s: %s", name, port->iface,
                        strerror(-rc));
+    if (type == SOCK_RAW && port->link.type != ARPHRD_ETHER)
+        return err_set(err, -EINVAL, "%s: interface '%s' is not an Ethernet interface", name,
+                       port->iface);
+    if (type == SOCK_RAW && !(port->link.flags & IFF_UP))
+        return err_set(err, -ENETDOWN, "%s: interface '%s' is down: 'ip link set %s up'", name,
+                       port->iface, port->iface);
     port->loopback = port->link.flags & IFF_LOOPBACK;
     link_drops_begin(&port->drops, &port->link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
@@ -252,8 +258,8 @@ static int open_socket(struct ip_port *port, int type, struct err *err)
     if (port->socket < 0)
         return err_set(err, -errno, "%s: can't make a socket: %s%s", port->conf->name,
                        strerror(errno),
-                       type == SOCK_RAW ? "; raw frames need CAP_NET_RAW: run as root, or use tcp "
-                                          "or udp"
+                       type == SOCK_RAW ? "; raw frames need the capabilities CAP_NET_RAW and "
+                                          "CAP_NET_ADMIN: run as root, or use tcp or udp"
                                         : "");
     if (type == SOCK_RAW)
         return 0;
@@ -279,6 +285,9 @@ static int open_inside(struct ip_port *port, int type, struct err *err)
     if (conf->iface == NULL && (type == SOCK_RAW || conf->tcp_address == NULL))
         return err_set(err, -EINVAL, "%s: %s needs an interface (iface)%s", conf->name,
                        port->transport, type == SOCK_RAW ? "" : " or an address");
+    if (conf->iface != NULL && if_nametoindex(conf->iface) == 0)
+        return err_set(err, -ENODEV, "%s: there is no interface %s%s%s", conf->name, conf->iface,
+                       conf->netns ? " in namespace " : "", conf->netns ? conf->netns : "");
     if (type == SOCK_RAW)
         snprintf(port->iface, sizeof port->iface, "%s", conf->iface);
     else if (getifaddrs(&all) != 0)
@@ -287,7 +296,7 @@ static int open_inside(struct ip_port *port, int type, struct err *err)
         rc = find_address(port, all, err);
     freeifaddrs(all);
     if (rc == 0)
-        rc = read_link(port, err);
+        rc = read_link(port, type, err);
     return rc == 0 ? open_socket(port, type, err) : rc;
 }
 

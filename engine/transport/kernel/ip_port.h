@@ -51,6 +51,18 @@ void ip_port_close(struct ip_port *port);
 /** @brief Read a port's properties, as in the transport's table. */
 void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters);
 
+/**
+ * @brief Return how many of a raw socket's `taken` frames this host dropped, by the interface's
+ * counters.
+ *
+ * They count attempts, so the frames that did not leave are the maximum; on a shared port others'
+ * frames leave, too.
+ *
+ * @return Frames; below 0: not known.
+ */
+int64_t ip_port_dropped(const struct ip_port *port, const struct port_hardware *kernel,
+                        int64_t taken);
+
 /** @brief Write a port's address for its partners, a part of the facts. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);
 /** @brief Read the address in a partner's blob; false: not the address of an IP port. */

@@ -19,6 +19,7 @@
 #include "ip_port.h"
 
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -33,13 +34,13 @@ struct socket_port {
     uint64_t forward_dropped; /**< forwarded frames for which there was no room */
 };
 
-/** @brief Address of a partner: a socket address for the kernel, or the frame's own. */
+/** @brief Address of a partner: a socket address for the kernel, or the headers of frames to it. */
 struct socket_partner {
     union {
         struct sockaddr_storage name;
-        uint8_t mac[6];
+        uint8_t headers[ETH_HLEN];
     };
-    socklen_t name_bytes; /**< 0: the frame's own */
+    socklen_t name_bytes; /**< 0: headers */
 };
 
 /** @brief Frame to be sent (`bytes` points to its first FRAME_TEMPLATE bytes), or a received frame.
@@ -74,8 +75,6 @@ struct socket_lane {
 
 /* --- hooks of the transport --------------------------------------------------------------------*/
 
-/** Write a frame's bytes up to its signature, unstamped, for the partner at an index. */
-static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head);
 /** Resolve a partner: frame_lane.h's `resolve`. */
 static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
                    struct err *err);
@@ -223,32 +222,19 @@ static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32
     return count;
 }
 
-/** Send a frame outside of bursts, whose head is written; false: the kernel had no room. */
-static bool socket_send(struct socket_lane *lane, uint32_t place, uint8_t *head, uint32_t length)
+/** Send a frame outside of bursts: frame_lane.h's `send_single`. */
+static bool socket_send(struct frame_lane *lane, uint32_t place, struct frame_template *head,
+                        uint32_t length)
 {
+    struct socket_port *port = socket_of(lane)->port;
     struct iovec pieces[2];
-    struct msghdr message = socket_message(socket_partner(&lane->frame, place), pieces, 2);
+    struct msghdr message = socket_message(socket_partner(lane, place), pieces, 2);
 
-    socket_pieces(&lane->frame, head, length, pieces);
-    if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0)
+    socket_pieces(lane, head->bytes, length, pieces);
+    if (sendmsg(port->ip.socket, &message, MSG_DONTWAIT) < 0)
         return false;
-    lane->port->sent++;
+    port->sent++;
     return true;
-}
-
-static bool send_single(struct frame_lane *base, const struct frame_single *single)
-{
-    struct frame_template head;
-    struct signature *signature = (struct signature *)(head.bytes + base->conf.offset);
-    struct signature_time time = signature_time(single->stamp_ns);
-
-    write_head(base, single->place, htobe16(single->tag), head.bytes);
-    signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
-    if (socket_send(socket_of(base), single->place, head.bytes,
-                    single->frame_bytes - base->conf.outside))
-        return true;
-    base->lane.request.count->send_refused++;
-    return false;
 }
 
 /* --- receive -----------------------------------------------------------------------------------*/
@@ -340,33 +326,18 @@ static frame_receive choose_receive(const struct frame_lane *lane)
 
 /* --- a lane's life -----------------------------------------------------------------------------*/
 
-static int check_size(const struct frame_lane *lane, uint32_t frame_bytes, struct err *err)
+static void write_headers(const struct frame_lane *lane, const struct frame_single *single,
+                          struct frame_template *head)
 {
-    const struct frame_conf *conf = &lane->conf;
-
-    if (frame_bytes >= conf->least && frame_bytes <= conf->most)
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s: %s frames have %u to %u bytes here, not %u: headers and signature, and "
-                   "the interface's MTU decide",
-                   conf->name, conf->header, conf->least, conf->most, frame_bytes);
-}
-
-static void write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
-                           const struct frame_size *size, struct frame_template *template)
-{
-    (void)source;
-    (void)size; /* the fill is not part of a template */
-    write_head(lane, place, lane->receiver.tag, template->bytes);
+    memcpy(head->bytes, socket_partner(lane, single->place)->headers, lane->conf.offset);
 }
 
 static const struct frame_ops socket_ops = {
-    .check_size = check_size,
     .resolve = resolve,
-    .write_template = write_template,
+    .write_headers = write_headers,
     .choose_send = choose_send,
     .choose_receive = choose_receive,
-    .send_single = send_single,
+    .send_single = socket_send,
     .is_sound = is_sound,
 };
 

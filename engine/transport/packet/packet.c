@@ -12,9 +12,7 @@
  */
 #include "socket_lane.h"
 
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,28 +55,19 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
                    struct err *err)
 {
     const struct blob *blob = &lane->lane.request.flows[place].partner;
+    const uint16_t type = htobe16(ETHER_TYPE);
+    uint8_t *headers = ((struct socket_partner *)kept)->headers;
     struct packet_address peer;
 
     if (blob->size != sizeof peer)
         return err_set(err, -EINVAL, "%s: rank %u has no address of a packet port", lane->conf.name,
                        frame_partner_rank(lane, place));
     memcpy(&peer, blob->bytes, sizeof peer);
-    memcpy(((struct socket_partner *)kept)->mac, peer.mac, sizeof peer.mac);
+    memcpy(headers, peer.mac, ETH_ALEN);
+    memcpy(headers + ETH_ALEN, port_of(lane)->mac, ETH_ALEN);
+    memcpy(headers + 2 * ETH_ALEN, &type, sizeof type);
     *line_bps = be64toh(peer.line_bps);
     return 0;
-}
-
-static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head)
-{
-    const uint16_t type = htobe16(ETHER_TYPE);
-    const struct signature signature = {.tag = tag,
-                                        .src = lane->receiver.own,
-                                        .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
-
-    memcpy(head, socket_partner(lane, place)->mac, ETH_ALEN);
-    memcpy(head + ETH_ALEN, port_of(lane)->mac, ETH_ALEN);
-    memcpy(head + 2 * ETH_ALEN, &type, sizeof type);
-    memcpy(head + ETH_HLEN, &signature, sizeof signature);
 }
 
 /* Broadcast an empty frame, so that switches learn the port's address. */
@@ -89,10 +78,9 @@ static void announce(struct socket_lane *lane)
 
     if (request->send_count + request->receive_count == 0)
         return;
-    write_head(&lane->frame, 0, 0, head.bytes);
+    memcpy(head.bytes, socket_partner(&lane->frame, 0)->headers, ETH_HLEN);
     memset(head.bytes, 0xff, ETH_ALEN);
-    memset(head.bytes + ETH_HLEN, 0, SIGNATURE_BYTES);
-    if (socket_send(lane, 0, head.bytes, lane->frame.conf.least - FRAME_FCS))
+    if (socket_send(&lane->frame, 0, &head, lane->frame.conf.least - FRAME_FCS))
         request->count->arp_nd_sent++;
 }
 
@@ -160,24 +148,15 @@ static bool is_forged(const struct frame_lane *lane, uint16_t rank,
     return false; /* as in dpdk, a sound signature is enough */
 }
 
-/* A frame with a damaged signature belongs to the flow from its sender's address. */
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
 {
-    const struct lane_request *request = &lane->lane.request;
-
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame->bytes + ETH_HLEN),
         .length = frame->length,
+        .mac = frame->bytes + ETH_ALEN,
+        .ours = memcmp(frame->bytes, port_of(lane)->mac, ETH_ALEN) == 0,
     };
-    if (frame->length < HEAD)
-        return false;
-    seen->ours = memcmp(frame->bytes, port_of(lane)->mac, ETH_ALEN) == 0;
-    for (uint32_t i = 0;
-         !signature_sound(seen->signature) && seen->damaged == 0 && i < request->receive_count; i++)
-        if (memcmp(socket_partner(lane, request->send_count + i)->mac, frame->bytes + ETH_ALEN,
-                   ETH_ALEN) == 0)
-            seen->damaged = i + 1;
-    return true;
+    return frame->length >= HEAD;
 }
 
 /* A broadcast frame is an announcement. */
@@ -257,10 +236,6 @@ static int open_device(struct transport_port *port, struct err *err)
     uint32_t frame_max;
     int rc;
 
-    if (ip->link.type != ARPHRD_ETHER || !(ip->link.flags & IFF_UP))
-        return err_set(err, -ENETDOWN, "%s: interface '%s' is %s", ip->conf->name, ip->iface,
-                       ip->link.type != ARPHRD_ETHER ? "not an Ethernet interface"
-                                                     : "down: 'ip link set IFACE up'");
     memcpy(port->mac, ip->link.mac, sizeof port->mac);
     frame_max = ip->link.mtu + ETH_HLEN + FRAME_FCS;
     facts->frame_max = frame_max < FILL_BYTES ? frame_max : FILL_BYTES;
@@ -293,8 +268,7 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
     return rc;
 }
 
-/* Report the frames that the socket itself passed: the interface counts other traffic, too. Its
- * drops of sent frames are attempts, so the frames that did not leave are their maximum. A frame
+/* Report the frames that the socket itself passed: the interface counts other traffic, too. A frame
  * that finds the ring full is dropped by this host. */
 static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
 {
@@ -302,15 +276,13 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
     struct port_hardware *counters = &facts->hardware;
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;
-    int64_t missing;
 
     ip_port_facts(&own->socket.ip, facts, asked);
     if (!asked)
         return;
-    missing = (int64_t)port->sent - (port->ip.conf->shared ? 0 : counters->sent_frames);
-    if (counters->dropped_send > missing)
-        counters->dropped_send = missing > 0 ? missing : 0;
-    counters->sent_frames = (int64_t)port->sent - counters->dropped_send;
+    counters->dropped_send = ip_port_dropped(&port->ip, counters, (int64_t)port->sent);
+    counters->sent_frames =
+        (int64_t)port->sent - (counters->dropped_send > 0 ? counters->dropped_send : 0);
     counters->received_frames = (int64_t)port->received;
     if (getsockopt(port->ip.socket, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
         own->ring_drops += stats.tp_drops; /* reading resets the counter */

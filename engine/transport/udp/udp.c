@@ -79,14 +79,6 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
     return rc;
 }
 
-static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head)
-{
-    *(struct signature *)head =
-        (struct signature){.tag = tag,
-                           .src = lane->receiver.own,
-                           .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
-}
-
 /* Send an empty datagram to each partner: the kernel resolves their addresses now, and switches
  * learn this port's. */
 static void announce(struct socket_lane *lane)
