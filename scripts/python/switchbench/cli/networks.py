@@ -154,7 +154,7 @@ def import_topology(args: argparse.Namespace) -> int:
     if args.out is None:
         print(written, end="")
     else:
-        write(args.out, written)
+        common.write(args.out, written)
     for remark in found.remarks:
         print(remark, file=sys.stderr)
     counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
@@ -182,14 +182,6 @@ def _content(path: str) -> str:
             f"{_source(path)}: is too large: more than {_MOST_BYTES >> 20} MiB"
         )
     return content
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file that the user named; ConfigurationError where this fails."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
 
 
 # --- predict --------------------------------------------------------------------------------------

@@ -96,10 +96,7 @@ def init_command(args: argparse.Namespace) -> int:
     if args.file.exists():
         raise ConfigurationError(f"{args.file} exists already: name another file")
     text = _document(args, _answered(args))
-    try:
-        args.file.write_text(text)
-    except OSError as error:
-        raise ConfigurationError(f"{args.file} can't be written: {error.strerror}") from None
+    common.write(args.file, text)
     try:
         compile_run(read(Request(args.file)))
     except ConfigurationError:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
     found = list(whole_tables(chosen, summary))
     if args.json:
         tables = {table.name: table.json() for table in found}
-        print_json({"run": summary["run"].get("id"), "tables": tables}, ascii_only=False)
+        print_json({"run": summary["run"].get("id"), "tables": tables})
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     for number, table in enumerate(found):
@@ -225,13 +226,8 @@ def compare_command(args: argparse.Namespace) -> int:
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
         shown.write(compared, args.html)
-    value = compared.document()
-    if args.json == "-":
-        print_json(value, ascii_only=False)
-    else:
-        shown.show_comparison(compared, make_console(), everything=args.all)
-        if args.json:
-            replace_json(Path(args.json), value)
+    show = partial(shown.show_comparison, compared, make_console(), everything=args.all)
+    _print_or_write(compared.document(), args.json, show)
     if status:
         say_error(_why_status(compared), "compare")
     return status
@@ -245,13 +241,7 @@ def _history(args: argparse.Namespace, asked: Any) -> int:
     if args.by or args.baseline or args.html:
         raise ConfigurationError("--history goes without --by, --baseline and --html")
     found = history(args.results, asked)
-    value = found.document()
-    if args.json == "-":
-        print_json(value, ascii_only=False)
-    else:
-        shown.show_history(found, make_console())
-        if args.json:
-            replace_json(Path(args.json), value)
+    _print_or_write(found.document(), args.json, partial(shown.show_history, found, make_console()))
     if found.unlike or not found.comparison.whole:
         unlike = [*found.unlike, *(one.sentence for one in found.comparison.differing)]
         why = f"these are not runs of one measurement: {unlike[0]}" if unlike else ""
@@ -260,6 +250,16 @@ def _history(args: argparse.Namespace, asked: Any) -> int:
         say_error(why or _why_status(found.comparison), "compare")
         return ConfigurationError.status
     return 1 if found.worse else 0
+
+
+def _print_or_write(value: dict[str, Any], file: str | None, show: Callable[[], None]) -> None:
+    """Print a value as JSON for the file `-`; else show the tables, and write the file if given."""
+    if file == "-":
+        print_json(value)
+        return
+    show()
+    if file:
+        replace_json(Path(file), value)
 
 
 def _why_status(compared: Any) -> str:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -82,8 +82,7 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
         run, begun = _resume(args)
     else:
         if args.fit:
-            tests = document_of(common.request(args)).data.get("tests", [])
-            fitting = fit(common.load_run(args), tests, args.quiet)
+            fitting = fit(common.load_run(args), args.quiet)
             args.options = [*args.options, *(("--set", text) for text in fitting)]
         run = common.load_runnable(args)
     if watched:
@@ -420,17 +419,16 @@ STEPS = (1.0, 0.5, 0.25, 0.1)  # candidate rates, as shares of the lab's rate
 MARGIN = 2.0  # a rate is chosen if the machine carried this multiple of it
 LOAD = 80.0  # percent of the line rate at the highest step, so that shapers do not limit
 CARRIED = 0.98  # share of the intended load that all ports together must offer
-FEWER_NODES = 4  # number of nodes where the machine does not carry the lowest rate
+FEWER_NODES = 4  # number of nodes to advise where the machine does not carry the lowest rate
 WINDOW = "300ms"
 REPEATS = 2  # of each load; the better one counts
 
 
-def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
+def fit(run: Run, quiet: bool) -> list[str]:
     """Calibrate with some seconds of traffic; return the `--set` assignments that fit the lab.
 
     The lab gets the highest rate in STEPS of which every transport carried MARGIN times as much, in
-    the better one of its repeats. `tests` are the configuration's, as written; their `ranks` must
-    exist in a lab of fewer nodes.
+    the better one of its repeats; the lowest one, with advice, where none was carried.
 
     Raises ConfigurationError where the run has no lab with equal ports, and RunError where nothing
     could be measured.
@@ -453,23 +451,13 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
         offered[step][trial["transport"]] = max(best, part)
     carried = [step for step, by in offered.items() if min(by.values(), default=0.0) >= CARRIED]
     rate_bps = round(max(carried, default=min(STEPS)) * line_bps)
-    nodes = ports if carried else min(ports, FEWER_NODES)
     most = f"{ports} ports at {bit_rate(MARGIN * rate_bps)} both ways"
-    lab = f"the lab has {nodes} ports of {bit_rate(rate_bps)}"
+    lab = f"the lab has {ports} ports of {bit_rate(rate_bps)}"
     reason = "half of it" if rate_bps != line_bps else "as asked for"
     say(f"fit: this machine carries {most}; {lab}, {reason}" if carried
-        else f"fit: this machine does not even carry {most}; {lab}")  # fmt: skip
-    assignments = [f"site.rate={rate_bps}bit"] if rate_bps != line_bps else []
-    if nodes != ports:
-        assignments.append(f"site.nodes={nodes}")
-        for number, test in enumerate(tests):  # drop ranks beyond the smaller number of nodes
-            asked = test.get("ranks")
-            if isinstance(asked, list):
-                kept = [ranks for ranks in asked if ranks <= nodes] or [nodes]
-                assignments.append(f"tests.{number}.ranks={kept}")
-            elif isinstance(asked, int) and asked > nodes:
-                assignments.append(f"tests.{number}.ranks={nodes}")
-    return assignments
+        else f"fit: this machine does not even carry {most}; take fewer nodes: "
+             f"--set site.nodes={FEWER_NODES}")  # fmt: skip
+    return [f"site.rate={rate_bps}bit"] if rate_bps != line_bps else []
 
 
 def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
