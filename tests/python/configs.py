@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -63,3 +64,17 @@ def compile_text(folder: Path, text: str, *assignments: str, **options: str) -> 
 def again(run: Run) -> Run:
     """Return the run of what was understood, after a way through a file."""
     return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
+
+
+def assert_has(found: Any, wanted: Any) -> None:
+    """What is wanted is there; keys below `only` have nothing else in them; "A .. B" is a range."""
+    for key, value in wanted.items():
+        span = value.split(" .. ") if isinstance(value, str) else []
+        if key == "only":
+            assert {name: found[name] for name in value} == value
+        elif isinstance(value, dict):
+            assert_has(found[key], value)
+        elif len(span) == 2:
+            assert float(span[0]) <= found[key] <= float(span[1]), key
+        else:
+            assert found.get(key) == value, key

@@ -38,23 +38,12 @@ def tried(step: float, **parts: float | None) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("trials", "rate", "carried"),
-    [
-        ([*tried(1.0, tcp=0.99), *tried(0.5, tcp=0.99)], None, True),
-        ([*tried(1.0, tcp=0.93), *tried(0.5, tcp=0.98), *tried(0.25, tcp=1.0)], 50_000_000, True),
-        # The better repeat counts, and the slower transport.
-        ([*tried(1.0, tcp=0.5, tcp2=0.99, udp=0.9), *tried(0.1, udp=0.99)], 10_000_000, True),
-        ([*tried(1.0, tcp=0.93), *tried(0.1, tcp=0.9)], 10_000_000, False),
-        ([*tried(1.0, tcp=0.93), *tried(0.1, tcp=None)], 10_000_000, False),
-        ([], 10_000_000, False),
-    ],
-)
+@pytest.mark.rows
 def test_the_highest_rate_that_leaves_the_margin(
-    trials: list[dict[str, Any]], rate: int | None, carried: bool, tmp_path: Path,
+    steps: list[dict[str, Any]], rate: int | None, carried: bool, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    run = a_run(tmp_path, "{lab: one-switch}")
+    run, trials = a_run(tmp_path, "{lab: one-switch}"), [e for one in steps for e in tried(**one)]
     monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: trials)
     assert fit(run, quiet=False) == [f"site.rate={rate}bit"] * (rate is not None)
     advice = "does not even carry 8 ports at 20 Mbit/s both ways; take fewer nodes: --set site.nod"

@@ -29,6 +29,7 @@ from configs import (
     PROJECT,
     TEXTS,
     again,
+    assert_has,
     compile_text,
     needs_engine,
     read_text,
@@ -346,20 +347,6 @@ def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
 
 
 COMPILED: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/compiled.yaml").data
-
-
-def assert_has(found: Any, wanted: Any) -> None:
-    """What is wanted is there; keys below `only` have nothing else in them; "A .. B" is a range."""
-    for key, value in wanted.items():
-        span = value.split(" .. ") if isinstance(value, str) else []
-        if key == "only":
-            assert {name: found[name] for name in value} == value
-        elif isinstance(value, dict):
-            assert_has(found[key], value)
-        elif len(span) == 2:
-            assert float(span[0]) <= found[key] <= float(span[1]), key
-        else:
-            assert found.get(key) == value, key
 
 
 def facts(trial: Trial) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from bench import Bench, suite_run, summary_of
-from configs import LAB, PROJECT, compile_text, needs_engine
+from configs import LAB, PROJECT, assert_has, compile_text, needs_engine
 from switchbench.analysis.data import Measured
 from switchbench.analysis.judge import exit_status, nothing_judged
 from switchbench.analysis.measures import PhaseResult, PortShares
@@ -337,21 +337,10 @@ DEVICES: dict[str, Callable[..., Device]] = {
 }
 
 
-def assert_has(found: Any, wanted: dict[str, Any]) -> None:
-    for key, value in wanted.items():
-        if isinstance(value, dict):
-            assert_has(found[key], value)
-        else:
-            assert found[key] == value, key
-
-
 def assert_is(found: dict[str, Any], wanted: dict[str, Any]) -> None:
     for key, value in wanted.items():
-        span = (
-            re.fullmatch(r"([-\d.e]+) \.\. ([-\d.e]+)", value) if isinstance(value, str) else None
-        )
-        if span is not None:
-            assert float(span[1]) <= found[key] <= float(span[2]), key
+        if isinstance(value, str) and " .. " in value:
+            assert_has(found, {key: value})
         elif isinstance(value, str):
             assert value in found[key], key
         elif isinstance(value, float):
