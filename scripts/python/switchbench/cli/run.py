@@ -91,7 +91,6 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
         run = replace(run, locate_s=args.locate_time or common.LOCATE_S)
     if args.sign is not None:
         sealing.try_key(args.sign)
-    Summary(run)  # reject a clause that no trial can answer before any traffic
     if args.conf is None and begun is None and not args.quiet:
         made = document_of(common.request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
@@ -244,7 +243,6 @@ class _Measurement:
         try:
             fewer = compile_run(read_values(self.run.effective, without=names))
             fewer = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
-            Summary(fewer)
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"without {', '.join(names)} the run can't be planned: {error}"

@@ -659,7 +659,7 @@ def _swept(value: object) -> dict[str, list[Any]]:
 def _axis(values: object) -> object:
     if not isinstance(values, list):
         bare = values if isinstance(values, str) else shown(values)
-        raise ValueError(f"is an axis and takes a list: write [{bare}]")
+        raise ValueError(f"takes a list: write [{bare}]")
     return several(values)
 
 

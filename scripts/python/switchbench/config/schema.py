@@ -202,7 +202,7 @@ class Settings(Strict):
     # place of the test: axes and their singular forms
     networks: value.Axis[value.Name] | None = None
     network: value.Name | None = None
-    concurrent_networks: list[value.Name] | None = None
+    concurrent_networks: value.Axis[value.Name] | None = None
     transports: value.Axis[Transport] | None = None
     transport: Transport | None = None
     ranks: value.Axis[value.RankCount] | None = None
@@ -459,7 +459,7 @@ class Configuration(Settings):
     about: About | None = None
     expect: list[Expectation] | None = None
     suite: Suite | None = None
-    subtests: list[value.Name] | None = None
+    subtests: value.Axis[value.Name] | None = None
     suite_parameters: dict[str, value.SuiteValue] | None = None
     device_reset: SwitchCountersKeys | None = None
     time_limit: value.Duration | None = None

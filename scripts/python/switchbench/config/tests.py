@@ -73,12 +73,8 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
         return [
             each.name for each in suite.subtests if not each.by_name and (able or not each.resets)
         ]
-    if not model.subtests:
-        raise document.problem(("subtests",), "is an empty list: without it, all subtests run")
     for number, name in enumerate(model.subtests):
         _refuse_unknown(document, ("subtests", number), suite, name)
-        if name in model.subtests[:number]:
-            raise document.problem(("subtests", number), f"duplicate value {shown(name)}")
         if suite.subtest(name).resets and model.device_reset is None:
             raise document.problem(
                 ("subtests", number),
@@ -372,8 +368,8 @@ class _Resolver:
                 raise self.problem(f"{text}{meant(name, there)}", *place)
         if form != "concurrent_networks":
             return [(name,) for name in named]
-        if len(named) < 2 or len(set(named)) < len(named):
-            raise self.problem("needs two or more different networks", form)
+        if len(named) < 2:
+            raise self.problem("needs two or more networks", form)
         return [tuple(named)]
 
     def _transports(self, given: Settings, networks: tuple[str, ...]) -> list[str]:
