@@ -35,11 +35,11 @@ from recorded import (
 )
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
+from switchbench.base.format import spark
 from switchbench.base.model import Trial
 from switchbench.compare.comparison import Sample, WelchTest, holm, welch
 from switchbench.records.directory import PLAN, SUMMARY, read_plan, replace_json
 from switchbench.records.rows import Floats
-from switchbench.render.comparison import sparkline
 from synthetic import blank
 from test_steps import execution, kernel_run, steps_trial
 
@@ -51,7 +51,8 @@ Rows = list[dict[str, Any]]
 
 def result(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
     """Return what the command writes as JSON."""
-    value: dict[str, Any] = json.loads(cli.prints("compare", *words, "--json", "-", status=status))
+    said = cli.prints("compare", *words, "--json", "-", status=status)
+    value: dict[str, Any] = json.loads(said, parse_constant=pytest.fail)  # NaN is no JSON
     return value
 
 
@@ -728,7 +729,7 @@ def test_regressions_are_named(tmp_path: Path, cli: Command) -> None:
     assert "Regressions" in said
     assert "mean flow of the last run" in said
     assert "CPU" not in said.partition("Regressions")[2]  # nodes of a lab share one machine
-    assert sparkline([7000, 7010, 6990, 6300]) in said
+    assert spark([7000, 7010, 6990, 6300], False) in said
 
 
 def test_a_history_of_unlike_runs_is_refused(tmp_path: Path, cli: Command) -> None:
@@ -769,9 +770,9 @@ def test_a_damaged_run_is_named_so(tmp_path: Path, cli: Command) -> None:
 
 
 def test_bars() -> None:
-    assert sparkline([1.0, None, 2.0, 1.5]) == "▁ █▅"
-    assert sparkline([3.0, 3.0]) == "▄▄"
-    assert sparkline([]) == ""
+    assert spark([1.0, None, 2.0, 1.5], False) == "▁ █▄"
+    assert spark([3.0, 3.0], False) == "▄▄"
+    assert spark([], False) == ""
 
 
 # --- `switchbench compare` of what goes by steps --------------------------------------------------

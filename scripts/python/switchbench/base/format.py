@@ -184,16 +184,23 @@ def flow(ends: Mapping[str, Any] | None) -> str:
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 
 
-def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
-    """Return a sparkline, one character per value from 0 to `top`; a space for None."""
+def spark(
+    values: Sequence[float | None], ascii_only: bool, span: tuple[float, float] | None = None
+) -> str:
+    """Return a sparkline, one character per value; a space for None.
+
+    The bars reach from the least to the greatest value of `span`, or of the values.
+    """
     bars = _BARS_ASCII if ascii_only else _BARS
+    known = [value for value in values if value is not None]
+    low, high = span or (min(known, default=0.0), max(known, default=0.0))
+    scale = len(bars) / (high - low) if high > low else 0.0
 
-    def bar(value: float | None) -> str:
-        if value is None or top <= 0:
-            return " "
-        return bars[max(0, min(len(bars) - 1, int(value / top * len(bars) - 1e-9)))]
+    def bar(value: float) -> str:
+        place = int((value - low) * scale - 1e-9) if scale else (len(bars) - 1) // 2
+        return bars[max(0, min(len(bars) - 1, place))]
 
-    return "".join(bar(value) for value in values)
+    return "".join(" " if value is None else bar(value) for value in values)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

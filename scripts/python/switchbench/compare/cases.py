@@ -23,7 +23,7 @@ from ..base.measures import MEASURES as REGISTRY
 from ..base.measures import REDUCED
 from ..base.model import SCHEDULE
 from ..importers import programs
-from ..importers.reading import COMMON, GPU, MEGA
+from ..importers.reading import COMMON, GPU
 from ..records.directory import CONFIGURATION
 from ..records.summary_form import PlanEntry, at
 
@@ -120,33 +120,6 @@ FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
 FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02)
 
 
-def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
-    """Return a plan's entry with step times, and the worst loss and percentiles of its phases.
-
-    Phases that the tester limited are left out.
-    """
-    fair = [phase for phase in phases if not phase["tester_limited"]]
-
-    def worst(path: str, choose: Callable[..., Any] = max) -> Any:
-        known = (at(phase, path) for phase in fair)
-        return choose((value for value in known if value is not None), default=None)
-
-    return {
-        **plan,
-        **{name: m.total(p[name] for p in fair) for name in ("lost_frames", "offered_frames")},
-        "reduced": {
-            one.key: worst(f"reduced.{one.key}", min if one.over_phases == "min" else max)
-            for one in REDUCED
-        },
-        "latency": {
-            kind: {name: worst(f"latency.{kind}.{name}") for name in ("p50", "p99")}
-            for kind in _KINDS
-        },
-        # A function without payload has no rate.
-        "steps": {name: value or None for name, value in steps.items()},
-    }
-
-
 # --- cases ---------------------------------------------------------------------------------------
 
 Settings = dict[str, str]
@@ -229,6 +202,33 @@ class ComparedRun:
             for trial, time in zip(kernel["trials"], times, strict=False):
                 found[trial, kernel["network"]] = {WHOLE_S: time}
         return found
+
+    def whole(self, plan: PlanEntry) -> Entry:
+        """Return a plan's entry with step times, and the worst loss and percentiles of its phases.
+
+        Phases that the tester limited are left out.
+        """
+        fair = [phase for phase in self.measured.phases_of(plan) if not phase["tester_limited"]]
+        steps = self.steps.get((plan["trial"], plan["network"]), {})
+
+        def worst(path: str, choose: Callable[..., Any] = max) -> Any:
+            known = (at(phase, path) for phase in fair)
+            return choose((value for value in known if value is not None), default=None)
+
+        return {
+            **plan,
+            **{name: m.total(p[name] for p in fair) for name in ("lost_frames", "offered_frames")},
+            "reduced": {
+                one.key: worst(f"reduced.{one.key}", min if one.over_phases == "min" else max)
+                for one in REDUCED
+            },
+            "latency": {
+                kind: {name: worst(f"latency.{kind}.{name}") for name in ("p50", "p99")}
+                for kind in _KINDS
+            },
+            # A function without payload has no rate.
+            "steps": {name: value or None for name, value in steps.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -508,45 +508,38 @@ def _switch(subject: Subject) -> str:
 
 _PAIR = 2
 _FULL_LOAD = 100.0  # % of line rate; below, a rate only repeats the intended load
-_Figures = Iterator[tuple[str, Entry | None]]  # each with its program or transport
+_Figure = tuple[str, str, int, int | None, float | None]
+"""Program or transport, measure, ranks, message size and value of a shared figure."""
 
 
 def figure_cases(subject: Subject) -> list[Case]:
     """Return one case per program and shared figure in a result."""
-    found = [
-        # What is in GPU memory goes another way.
-        (f"{one['tool']}{' (GPU memory)' * (one.get('memory') == GPU)}", one["comparable"])
-        for one in subject.imported
-    ]
+    found: list[_Figure] = []
+    for one in subject.imported:
+        if same := one["comparable"]:
+            # What is in GPU memory goes another way.
+            program = f"{one['tool']}{' (GPU memory)' * (one.get('memory') == GPU)}"
+            figure = (same["measure"], same["ranks"], same["size"], same["value"])
+            found.append((program, *figure))
     found += [*_plans(subject), *_functions(subject), *_pingpongs(subject)]
     cases: dict[tuple[str, ...], Case] = {}
     order = list(COMMON)
-    known = [
-        (program, one)
-        for program, one in found
-        if one and one["measure"] in COMMON and one["value"] > 0
-    ]
-    for program, one in sorted(known, key=lambda p: (order.index(p[1]["measure"]), p[1]["ranks"])):
-        common = COMMON[one["measure"]]
+    known = [one for one in found if one[1] in COMMON and (one[-1] or 0.0) > 0]
+    for program, name, ranks, size, value in sorted(known, key=lambda f: (order.index(f[1]), f[2])):
+        common = COMMON[name]
         words = {
-            "pattern": common.title, "ranks": str(one["ranks"]), SIZE: str(one["size"] or ABSENT),
+            "pattern": common.title, "ranks": str(ranks), SIZE: str(size or ABSENT),
             LOAD: ABSENT, NETWORK: ABSENT, TRANSPORT: program,
         }  # fmt: skip
-        measure = ComparedMeasure(
-            one["measure"], *common, lambda entry: float(entry["value"]), *STEP_TIMES
-        )
+        measure = ComparedMeasure(name, *common, lambda entry: float(entry["value"]), *STEP_TIMES)
         empty = Case(words, [(subject.results[0], [])], measure)
         case = cases.setdefault(tuple(words.values()), empty)
         case.plans.append({
             "trial": 0, "repeat": len(case.plans), "network": ABSENT, "pattern": common.title,
-            "parameters": {}, "ranks": one["ranks"], "size": one["size"], "size_unit": "message",
-            "transport": program, "traffic": ABSENT, "intended_load": None, "value": one["value"],
+            "parameters": {}, "ranks": ranks, "size": size, "size_unit": "message",
+            "transport": program, "traffic": ABSENT, "intended_load": None, "value": value,
         })  # fmt: skip
     return list(cases.values())
-
-
-def _figure(measure: str, ranks: int, size: int | None, value: float | None) -> Any:
-    return value and {"measure": measure, "ranks": ranks, "size": size, "value": value}
 
 
 def _path(subject: Subject, entry: Entry) -> str:
@@ -564,7 +557,7 @@ def _path(subject: Subject, entry: Entry) -> str:
     return " ".join(word for word in words if word)
 
 
-def _plans(subject: Subject) -> _Figures:
+def _plans(subject: Subject) -> Iterator[_Figure]:
     """Yield the figures of full-load plans of two ranks: one flow, and one in each direction."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
@@ -577,10 +570,10 @@ def _plans(subject: Subject) -> _Figures:
         phases = subject.measured.phases_of(plan)
         for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
             rate = m.mean(p["throughput"]["mean"] for p in phases if p["flows"] == flows)
-            yield _path(subject, plan), _figure(measure, _PAIR, size, rate)
+            yield _path(subject, plan), measure, _PAIR, size, rate
 
 
-def _functions(subject: Subject) -> _Figures:
+def _functions(subject: Subject) -> Iterator[_Figure]:
     """Yield the figures of IMB functions; functions with unequal message sizes are left out."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
@@ -592,16 +585,16 @@ def _functions(subject: Subject) -> _Figures:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):
                 continue
-            time, rate = point["imb"]["t_avg_us"] or 0.0, point["imb"]["mbytes_s"] or 0.0
-            path = _path(subject, function)
-            yield path, programs.time_in_ours(name, ranks, point["size"], time)
-            yield path, programs.rate_in_ours(name, ranks, point["size"], rate * MEGA)
+            for column, (measure, factor) in programs.imb_shared(name).items():
+                value = point["imb"]["mbytes_s" if column == programs.IMB_RATE else "t_avg_us"]
+                path, value = _path(subject, function), value and factor * value
+                yield path, measure, ranks, point["size"], value
 
 
-def _pingpongs(subject: Subject) -> _Figures:
+def _pingpongs(subject: Subject) -> Iterator[_Figure]:
     mine = {plan["transport"] for case in subject.cases for plan in case.plans}
     for curve in subject.measured.summary["messages"]["curves"]:
         for point in curve["points"] if curve["transport"] in mine else ():
             values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
             for name, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
-                yield _path(subject, curve), _figure(name, curve["ranks"], point["size"], value)
+                yield _path(subject, curve), name, curve["ranks"], point["size"], value

@@ -54,7 +54,6 @@ from .cases import (
     figure_cases,
     joined,
     load,
-    with_times,
 )
 
 BETTER: Final = "better"
@@ -178,7 +177,9 @@ class Family:
                 "p": tested.p[i],
                 "p_adjusted": adjusted[i],
             }
-            known = {k: None if math.isnan(value) else float(value) for k, value in found.items()}
+            known = {
+                k: float(value) if math.isfinite(value) else None for k, value in found.items()
+            }
             difference, base, p = known["difference"], known["baseline"], known["p_adjusted"]
             percent = 0.0 if difference == 0 else None
             if difference is not None and base:
@@ -281,8 +282,10 @@ class Tester:
     def plans(self) -> Iterator[Family]:
         """Yield a family per measure of the two cases' plans as a whole."""
         figure = self.pair.base.figure
-        make = (lambda _, plan: plan) if figure else whole_plan
-        entries = [[[make(run, p) for p in plans] for run, plans in c.runs] for c in self.cases]
+        entries = [
+            [[p if figure else run.whole(p) for p in plans] for run, plans in case.runs]
+            for case in self.cases
+        ]
         for measure in MEASURES if figure is None else (figure,):
             yield self._family(measure, lambda _: "", [_table([side], measure) for side in entries])
 
@@ -364,12 +367,6 @@ class Tester:
             nothing = np.full(len(tested.p), np.nan)
             tested = replace(tested, error=nothing, freedom=nothing, p=nothing)
         return Family(self._number, measure, name, tested, self._confidence, refusal, most)
-
-
-def whole_plan(result: ComparedRun, plan: PlanEntry) -> Entry:
-    """Return a plan's summary entry with its step times, worst loss and worst percentiles."""
-    steps = result.steps.get((plan["trial"], plan["network"]), {})
-    return with_times(plan, result.measured.phases_of(plan), steps)
 
 
 def _phases(case: Case) -> dict[int, Runs]:
@@ -769,36 +766,23 @@ TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
 
 
 @dataclass(frozen=True)
-class Course:
-    """Values of a measure of one pattern over the runs of a history.
-
-    `values` has each run's mean, or None where the run lacks the measure. `slope` is in percent of
-    the median per run. `p` is the probability of so strong an order without a trend; None where
-    unknown.
-    """
-
-    title: str
-    measure: ComparedMeasure
-    values: list[float | None]
-    verdict: str  # verdict on the last run against all earlier runs
-    slope: float | None = None
-    p: float | None = None
-    trend: str = ""  # better, worse or none; empty with too few runs
-
-
-@dataclass(frozen=True)
 class History:
-    """Runs of one network, the comparison of the last with the earlier ones, and all courses."""
+    """Runs of one network, the comparison of the last with the earlier ones, and all courses.
+
+    A course has the values of a measure of one pattern: each run's mean, None where the run lacks
+    the measure. Its slope is in percent of the median per run; `p` is the probability of so strong
+    an order without a trend.
+    """
 
     runs: list[Subject]
     comparison: Comparison
-    courses: list[Course]
+    courses: list[Row]
     unlike: list[str]  # a sentence for each run that lacks a case of another run
 
     @property
-    def worse(self) -> list[Course]:
+    def worse(self) -> list[Row]:
         """Return the courses in which the last run or the trend is worse."""
-        return [one for one in self.courses if WORSE in (one.verdict, one.trend)]
+        return [one for one in self.courses if WORSE in (one["verdict"], one["trend"])]
 
     def document(self) -> dict[str, object]:
         """Return the history as JSON for other programs (doc/how-to/compare.md)."""
@@ -808,19 +792,7 @@ class History:
                 {"directory": str(run.measured.directory), "started": _started(run)}
                 for run in self.runs
             ],
-            "courses": [
-                {
-                    "pattern": one.title,
-                    "measure": one.measure.name,
-                    "unit": one.measure.unit,
-                    "values": one.values,
-                    "verdict": one.verdict,
-                    "trend": one.trend or None,
-                    "slope_percent": one.slope,
-                    "p": one.p,
-                }
-                for one in self.courses
-            ],
+            "courses": self.courses,
         }
 
 
@@ -845,12 +817,11 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
     courses = [
         _course(compared.pairs[row["pair"]], row, directories) for row in compared.levels["plans"]
     ]
-    corrected = holm(np.array([math.nan if one.p is None else one.p for one in courses]))
-    for place, (one, p) in enumerate(zip(courses, corrected, strict=True)):
-        if one.slope is not None:
-            gains = (one.slope > 0) == (one.measure.better > 0)
-            sure = one.slope != 0 and p <= 1 - asked.confidence
-            courses[place] = replace(one, trend=(BETTER if gains else WORSE) if sure else "none")
+    tested = [one for one in courses if one["p"] is not None]
+    for one, p in zip(tested, holm(np.array([one["p"] for one in tested])), strict=True):
+        gains = (one["slope_percent"] > 0) == (one["better"] == "more")
+        sure = one["slope_percent"] != 0 and p <= 1 - asked.confidence
+        one["trend"] = (BETTER if gains else WORSE) if sure else "none"
     unlike = [
         f"{directory} has no {pair.base.title}"
         for pair in compared.pairs
@@ -864,29 +835,33 @@ def _started(run: Subject) -> str:
     return str(run.measured.summary["run"].get("started") or "")
 
 
-def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
-    """Return the course of a measure, with a trend where there are enough runs."""
+def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Row:
+    """Return the course of a measure, with a slope where there are enough runs."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
     # Of each run the mean of its repeats, but for those that the tester limited.
     values = [
         mean(
-            measure.of(whole_plan(result, plan))
+            measure.of(result.whole(plan))
             for result, plans in (*of.base.runs, *of.other.runs)
             for plan in plans
             if result.directory == directory and not plan.get("tester_limited")
         )
         for directory in directories
     ]
+    course = {
+        "pattern": of.base.title,
+        **{key: row[key] for key in ("measure", "title", "unit", "better", "verdict")},
+        **{"values": values, "trend": None, "slope_percent": None, "p": None},
+    }
     known = [(place, value) for place, value in enumerate(values) if value is not None]
-    course = Course(of.base.title, measure, values, row["verdict"])
-    if len(known) < TREND_RUNS or row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
+    places, heights = np.array(known).reshape(-1, 2).T
+    if len(known) < TREND_RUNS or not np.median(heights):
         return course
-    places, heights = np.array(known).T
-    middle = float(np.median(heights))
-    if not middle:
+    if row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
         return course
     from scipy.stats import kendalltau, theilslopes  # a second that no other comparison needs
 
-    slope = 100 * float(theilslopes(heights, places)[0]) / abs(middle)
-    p = float(kendalltau(places, heights).pvalue)
-    return replace(course, slope=slope, p=p)
+    slope = 100 * float(theilslopes(heights, places)[0]) / abs(float(np.median(heights)))
+    # Kendall's correlation with equal values is not defined.
+    p = float(kendalltau(places, heights).pvalue) if np.ptp(heights) else 1.0
+    return course | {"slope_percent": slope, "p": p}

@@ -12,14 +12,15 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.source import read_regular
 from ..records.directory import RunDirectory, replace_bytes
-from ..records.summary_form import NOTHING_LOCATED, SCHEMA, Entry, SummaryDocument
+from ..records.summary_form import NOTHING_LOCATED, SCHEMA, Entry, filled
 from .programs import KINDS
-from .reading import Read, Source
+from .reading import HOST, ImportedFigure, Source
 
 ORIGINALS = "originals"
 _MOST_BYTES = 64 << 20  # limit of a file; the largest real ones have a few MB
@@ -31,6 +32,13 @@ _MISTAKES = (
     (r"\A\s*\{\s*\"schema\": *\"switchbench",
      "it is a result of Switchbench itself: `switchbench compare` takes its directory"),
 )  # fmt: skip
+
+
+class Read(NamedTuple):
+    """Figures read from a file, and warnings about the file or its figures."""
+
+    figures: list[ImportedFigure]
+    warnings: list[str]
 
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
@@ -46,9 +54,9 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
         mistaken = (said for pattern, said in _MISTAKES if re.search(pattern, text, re.MULTILINE))
         raise source.refuse(next(mistaken, f"it is none of what is read: {names}"))
     found = kind.read(source)
-    if not found.figures:
+    if not found:
         raise source.refuse(f"there are no results in it ({kind.title})")
-    for one in found.figures:  # JSON cannot represent values that are not finite
+    for one in found:  # JSON cannot represent values that are not finite
         same = one.comparable
         if not math.isfinite(one.value + (same["value"] if same else 0.0)) or (
             same and one.value < 0
@@ -56,7 +64,12 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
             raise source.refuse(
                 f"{one.name} of {one.benchmark} is {one.value:g}: it is damaged, or the test failed"
             )
-    return found
+    if any(one.memory != HOST for one in found):
+        source.warn(
+            "buffers in GPU memory, by another way than host memory's: `compare` shows them under "
+            "a name of their own"
+        )
+    return Read(found, source.warnings)
 
 
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
@@ -85,38 +98,23 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
         entries += [{**vars(figure), "file": kept} for figure in part.figures]
     warnings = [sentence for part in parts for sentence in part.warnings]
     oldest = min(path.stat().st_mtime for path in files)
+    run = filled(
+        "RunEntry", id=out.resolve().name, launch="import", seed=0, nodes=[], excluded_hosts=[],
+        started=datetime.fromtimestamp(oldest, UTC).isoformat(timespec="seconds"),
+        command=list(command),
+        versions={"switchbench": __version__, "python": platform.python_version()},
+        machine=filled("MachineEntry", host="unknown", system="unknown", cpus=0),
+    )  # fmt: skip
     lists = (
         "errors", "trials", "plans", "statistics", "comparisons", "ports", "clocks", "expectations",
         "findings", "not_measured",
     )  # fmt: skip
     messages = ("curves", "crossovers", "scatter", "concurrent_computation")
-    summary: SummaryDocument = {name: [] for name in lists} | {
-        "schema": SCHEMA,
-        "status": "complete",
-        "exit_status": 0,
-        "run": {
-            "id": out.resolve().name,
-            "started": datetime.fromtimestamp(oldest, UTC).isoformat(timespec="seconds"),
-            "elapsed_s": None,
-            "command": list(command),
-            "launch": "import",
-            "lab": None,
-            "excluded_hosts": [],
-            "versions": {"switchbench": __version__, "python": platform.python_version()},
-            "machine": {
-                "host": "unknown", "system": "unknown", "cpus": 0, "cpu": None,
-                "memory_bytes": None,
-            },
-            "seed": 0,
-            "nodes": [],
-        },
-        "switch_counters": None,
-        "messages": {name: [] for name in messages},
-        "verdict": None,
-        "location": NOTHING_LOCATED,
-        "warnings": warnings,
-        "imported": entries,
-    }  # fmt: skip
+    summary = filled(
+        "SummaryDocument", {name: [] for name in lists}, schema=SCHEMA, status="complete",
+        exit_status=0, run=run, messages={name: [] for name in messages}, location=NOTHING_LOCATED,
+        warnings=warnings, imported=entries,
+    )  # fmt: skip
     directory.write_summary(summary)
     return warnings
 

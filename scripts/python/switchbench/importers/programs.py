@@ -7,9 +7,9 @@ Megabytes are 10^6 bytes, but for IMB's up to 4.1 and perftest's, which are 2^20
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.source import Pairs, count, json_decoder, number, unique
 from ..records.summary_form import Entry
@@ -20,23 +20,21 @@ from .reading import (
     PROGRAMS,
     Form,
     ImportedFigure,
-    Kind,
     PrintedColumn,
     PrintedTable,
-    Read,
     Row,
+    Shared,
     Source,
     collective,
     comparable,
     figures,
     tables,
-    warnings,
 )
 
 _MEBI = float(1 << 20)
 _IMB, _OSU, _NCCL, _PERFTEST = map(Form, ("imb", "osu", "nccl", "perftest"))
-_UNITS, _SHARED = PROGRAMS["hpcc"].values()
-_PAIR, _OSU_NAMES = PROGRAMS["osu"].values()
+_UNITS, _SHARED = (PROGRAMS["hpcc"][part] for part in ("units", "shared"))
+_PAIR, _OSU_NAMES = (PROGRAMS["osu"][part] for part in ("pairs", "names"))
 
 # --- HPCC: the lines NAME=VALUE of the summary section of hpccoutf.txt ----------------------------
 # Names of figures: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005.
@@ -51,22 +49,22 @@ _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions
 # factor has their number. A ring's bandwidth counts both flows of a process: one flow has half.
 
 
-def _read_hpcc(source: Source) -> Read:
+def _read_hpcc(source: Source) -> list[ImportedFigure]:
     """Return the figures of all runs in a file: HPCC appends to an existing file."""
     runs = list(_summaries(source))
     found = [one for values in runs for one in _hpcc_figures(source, values)]
     if not found:
         raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
-    said = [
-        f"{source.path}: HPCC says that a check of its own failed (Success=0) on "
-        f"{values['CommWorldProcs']} processes"
-        for values in runs
-        if values.get("Success") == "0"
-    ]
+    for values in runs:
+        if values.get("Success") == "0":
+            source.warn(
+                "HPCC says that a check of its own failed (Success=0) on "
+                f"{values['CommWorldProcs']} processes"
+            )
     begun = source.text.count(_BANNER)
     if begun > len(runs):
-        said.append(f"{source.path}: {begun - len(runs)} of {begun} runs in it have no summary")
-    return Read(found, said)
+        source.warn(f"{begun - len(runs)} of {begun} runs in it have no summary")
+    return found
 
 
 def _summaries(source: Source) -> Iterator[dict[str, str]]:
@@ -136,7 +134,7 @@ _IMB_VERSION = re.compile(
     r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]{0,20})"
     r"(?: Update (\d{1,9}))?, *([\w-]{1,40}) part"
 )
-_IMB_RATE = "Mbytes/sec"
+IMB_RATE = "Mbytes/sec"
 _PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
 _GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
 _IMB_END = "# All processes entering MPI_Finalize"
@@ -144,24 +142,19 @@ _IMB_END = "# All processes entering MPI_Finalize"
 OF_TWO = ("pingpong", "pingping")  # functions of two ranks, whatever the number of processes
 
 
-def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> Entry | None:
-    """Return an IMB bandwidth as a comparable figure; None where no shared measure matches it."""
-    if function not in PROGRAMS["imb"]["rates"] or bytes_per_s <= 0:
-        return None
-    measure, times = PROGRAMS["imb"]["rates"][function]
-    return comparable(measure, ranks, size, bytes_per_s * 8 / MEGA / times)
+def imb_shared(function: str, mega: float = MEGA) -> Shared:
+    """Return the shared measures of an IMB function: of its bandwidth and of its mean time.
 
-
-def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Entry | None:
-    """Return an IMB function's t_avg, or PingPong's t, as a comparable figure.
-
-    None without a measure.
+    `mega` has the bytes of a megabyte.
     """
-    measure = "pingpong_time" if function == "pingpong" else collective(function)
-    return None if measure is None else comparable(measure, ranks, size, time_us)
+    measure, times = PROGRAMS["imb"]["rates"].get(function, ("", 1))
+    rate: Shared = {IMB_RATE: (measure, 8 * mega / MEGA / times)} if measure else {}
+    if function == "pingpong":
+        return rate | {"t[usec]": ("pingpong_time", 1.0)}
+    return rate | collective(function, "t_avg[usec]")
 
 
-def _read_imb(source: Source) -> Read:
+def _read_imb(source: Source) -> list[ImportedFigure]:
     version = None
     if title := _IMB_VERSION.search(source.text):
         source.refuse_newer(_IMB.tool, title[1], (2021,))
@@ -177,31 +170,22 @@ def _read_imb(source: Source) -> Read:
     made = [one for table in found for one in _imb_figures(source, table, version, mega)]
     if not made:
         raise source.refuse("there is no table with results in it")
-    return Read(made, list(warnings(source, found, made)))
+    return made
 
 
 def _imb_figures(
     source: Source, table: PrintedTable, version: str | None, mega: float
 ) -> Iterator[ImportedFigure]:
     benchmark, notes = table.title[1], "\n".join(table.notes)
-    function = benchmark.lower()
     processes, groups = _PROCESSES.search(notes), _GROUPS.search(notes)
     ranks = int(processes[1]) if processes else 0
     ranks = int(groups[1]) * int(groups[2]) if groups else ranks
     if table.rows and not ranks:
         raise source.refuse(f"{benchmark} does not say on how many processes")
     if mega == _MEBI:
-        table.columns |= {_IMB_RATE: PrintedColumn(_IMB_RATE, "MiB/s")}
-
-    def ours(row: Row, name: str, value: float) -> Entry | None:
-        if name == _IMB_RATE:
-            return rate_in_ours(function, ranks, row.size, value * mega)
-        wanted = "t[usec]" if function == "pingpong" else "t_avg[usec]"
-        return time_in_ours(function, ranks, row.size, value) if name == wanted else None
-
-    return figures(
-        table.rows, table.columns, ImportedFigure("imb", version, benchmark, ranks), ours
-    )
+        table.columns |= {IMB_RATE: PrintedColumn(IMB_RATE, "MiB/s")}
+    like = ImportedFigure("imb", version, benchmark, ranks)
+    return figures(table.rows, table.columns, like, imb_shared(benchmark.lower(), mega))
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
@@ -211,7 +195,7 @@ def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
     """
     rows = [(row.size, row, table) for table in found for row in table.rows]
     for size, row, table in sorted(rows, key=lambda one: -one[0]):
-        rate = row.values.get(_IMB_RATE)
+        rate = row.values.get(IMB_RATE)
         time_us = row.values.get("t[usec]") or row.values.get("t_max[usec]")
         _, times = PROGRAMS["imb"]["rates"].get(table.title[1].lower(), ("", 0))
         messages = row.values.get("Msg/sec") or (times * 1e6 / time_us if time_us else 0.0)
@@ -232,18 +216,17 @@ _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
 # directions.
 
 
-def _read_osu(source: Source) -> Read:
+def _read_osu(source: Source) -> list[ImportedFigure]:
     found = tables(source, _OSU)
     if not source.text.endswith("\n"):
         raise source.refuse("it is cut: its last line has no end")
     made = [one for table in found for one in _osu_figures(source, table)]
-    said = list(warnings(source, found, made))
     if any(one.ranks is None for one in made):
-        said.append(
-            f"{source.path}: OSU's collectives do not say on how many processes they ran, and "
-            "without that they stand beside nothing: say --ranks N"
+        source.warn(
+            "OSU's collectives do not say on how many processes they ran, and without that they "
+            "stand beside nothing: say --ranks N"
         )
-    return Read(made, said)
+    return made
 
 
 def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
@@ -260,20 +243,13 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
     first = next(iter(table.rows[0].values), "")
     called = benchmark.removesuffix(" Latency")
     function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
-
-    def ours(row: Row, name: str, value: float) -> Entry | None:
-        if name != first or ranks is None:
-            return None
-        if benchmark in _PAIR:
-            measure, factor = _PAIR[benchmark]
-            return comparable(measure, 2, row.size, factor * value) if ranks == 2 else None
-        shared = collective(function)
-        return None if shared is None else comparable(shared, ranks, row.size, value)
-
+    shared = collective(function, first)
+    if benchmark in _PAIR:
+        shared = {first: _PAIR[benchmark]} if ranks == 2 else {}
     memory = GPU if (nccl or device) and not on_host else HOST
     shown = f"{nccl or 'MPI'}{device or ''} {benchmark}" if memory is GPU else benchmark
     like = ImportedFigure("osu", version, shown, ranks, memory=memory)
-    return figures(table.rows, table.columns, like, ours)
+    return figures(table.rows, table.columns, like, shared)
 
 
 # --- nccl-tests and rccl-tests: a row a size, out of place and in place ---------------------------
@@ -289,10 +265,9 @@ _OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
 # MPI's size is a rank's share.
 
 
-def _read_nccl(source: Source) -> Read:
+def _read_nccl(source: Source) -> list[ImportedFigure]:
     found = tables(source, _NCCL)
     made: list[ImportedFigure] = []
-    unnamed = []
     known = PROGRAMS["nccl"]["operations"]
     called = [name for name in known if f"{name}_perf" in source.path.name]
     for table in found:
@@ -305,12 +280,12 @@ def _read_nccl(source: Source) -> Read:
                 raise source.refuse(f"nccl-tests' {named[1]} is not known here")
             operation = named[1]
         if operation is None:
-            unnamed.append(
-                f"{source.path}: nccl-tests before 2.17 do not name the operation: call the file "
-                "after the program, as all_reduce_perf.txt; until then it stands beside nothing"
+            source.warn(
+                "nccl-tests before 2.17 do not name the operation: call the file after the "
+                "program, as all_reduce_perf.txt; until then it stands beside nothing"
             )
         made += _nccl_figures(source, table, operation)
-    return Read(made, [*unnamed, *warnings(source, found, made)])
+    return made
 
 
 def _nccl_figures(
@@ -329,19 +304,14 @@ def _nccl_figures(
                 f"busbw is {busbw / algbw:.2f} times algbw, and {factor:.2f} in {operation}: it is "
                 "of another operation, or damaged"
             )
-
-    def ours(row: Row, name: str, value: float) -> Entry | None:
-        if operation == "sendrecv" and ranks and name == f"{_OUT} algbw":
-            return comparable("sendrecv_rate", ranks, row.size, value * 8e3)
-        if not measure or not ranks or name != f"{_OUT} time":
-            return None
-        return comparable(measure, ranks, row.size // ranks if shares else row.size, value)
-
+    shared = {f"{_OUT} time": (measure, 1.0)} if measure else {}
+    if operation == "sendrecv":
+        shared = {f"{_OUT} algbw": ("sendrecv_rate", 8e3)}
     version = next(filter(None, map(_NCCL_VERSION.match, table.before)), None)
     like = ImportedFigure(
         "nccl-tests", version and version[1], operation or "unknown", ranks or None, memory=GPU
     )
-    return figures(table.rows, table.columns, like, ours)
+    return figures(table.rows, table.columns, like, shared, ranks if shares and ranks else 1)
 
 
 _RANKS = 2  # of iperf3 and perftest
@@ -354,14 +324,14 @@ _REVERSE = "_bidir_reverse"
 _OF_EACH = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")  # repeated for each connection
 
 
-def _read_iperf3(source: Source) -> Read:
+def _read_iperf3(source: Source) -> list[ImportedFigure]:
     found: list[ImportedFigure] = []
     for test in _tests(source):
         try:
             found += _iperf3_figures(source, test)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise source.refuse(f"it is damaged: {error}") from error
-    return Read(found, [])
+    return found
 
 
 def _both_ways(pairs: Pairs) -> dict[str, Any]:
@@ -475,8 +445,6 @@ _TEST = re.compile(
     r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic(?: CMP_AND_SWAP| FETCH_AND_ADD))"
     r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency)( forwarding)?( Multicast)?"
 )
-_TITLE = re.compile(r"^ {10,30}(\S.{0,80}?) Test\s*$", re.MULTILINE)
-_RULE = re.compile(r"^-{20,}\s*$", re.MULTILINE)
 _MIB_S, _GB_S = "[MiB/sec]", "[Gb/sec]"
 _MBPS = {_MIB_S: _MEBI * 8 / MEGA, "[MB/sec]": _MEBI * 8 / MEGA, _GB_S: 1e3}
 _ON_GPU = re.compile(
@@ -485,12 +453,11 @@ _ON_GPU = re.compile(
 )
 
 
-def _read_perftest(source: Source) -> Read:
+def _read_perftest(source: Source) -> list[ImportedFigure]:
     if source.text.lstrip().startswith("{"):
-        made = list(_of_json(source))
-        return Read(made, list(warnings(source, (), made)))
+        return list(_of_json(source))
     found = tables(source, _PERFTEST)
-    made = []
+    made: list[ImportedFigure] = []
     for table in found:
         _refuse_unknown(source, table.title[1])
         on_gpu = any(map(_ON_GPU.search, (*table.before, *table.notes)))
@@ -500,10 +467,9 @@ def _read_perftest(source: Source) -> Read:
             f"perftest's {found[0].title[1]} has no results: it failed, or this is the end that "
             "shows none"
         )
-    empty = [] if all(table.rows for table in found) else [
-        f"{source.path}: a table without results was passed over"
-    ]  # fmt: skip
-    return Read(made, [*empty, *warnings(source, found, made)])
+    if not all(table.rows for table in found):
+        source.warn("a table without results was passed over")
+    return made
 
 
 def _refuse_unknown(source: Source, test: str) -> None:
@@ -515,24 +481,16 @@ def _perftest_figures(
     benchmark: str, rows: Sequence[Row], columns: Mapping[str, PrintedColumn], on_gpu: bool
 ) -> Iterator[ImportedFigure]:
     test = _TEST.fullmatch(benchmark)
-    other = test is None or test[1] or test[2] or benchmark.startswith("Atomic")
-
-    def ours(row: Row, name: str, value: float) -> Entry | None:
-        if row.part or other:
-            return None
-        if name.startswith("BW average"):
-            mbps = value * _MBPS[name.removeprefix("BW average")]
-            if "Bidirectional" in benchmark:  # the figure sums both directions
-                return comparable("both_ways_rate", _RANKS, row.size, mbps / 2)
-            return comparable("one_way_rate", _RANKS, row.size, mbps)
-        # t_avg is a whole round trip
-        if name == "t_avg[usec]" and not benchmark.startswith("RDMA_Read"):
-            return comparable("pingpong_time", _RANKS, row.size, value)
-        return None
-
+    shared: Shared = {}
+    if test and not (test[1] or test[2] or benchmark.startswith("Atomic")):
+        both = "Bidirectional" in benchmark  # the figure sums both directions
+        measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
+        shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
+        if not benchmark.startswith("RDMA_Read"):  # t_avg is a whole round trip
+            shared["t_avg[usec]"] = ("pingpong_time", 1.0)
     like = ImportedFigure("perftest", None, benchmark, _RANKS, memory=GPU if on_gpu else HOST)
     # The peak is 0 where perftest did not measure it.
-    return (one for one in figures(rows, columns, like, ours) if one.value)
+    return (one for one in figures(rows, columns, like, shared) if one.value)
 
 
 _NAMES: dict[str, str] = PROGRAMS["perftest"]["names"]
@@ -579,48 +537,30 @@ def _of_json(source: Source) -> Iterator[ImportedFigure]:
     yield from _perftest_figures(benchmark, [Row(int(size), "", values)], columns, on_gpu)
 
 
-# --- the programs ---------------------------------------------------------------------------------
+_READERS: dict[str, Callable[[Source], list[ImportedFigure]]] = {
+    "hpcc": _read_hpcc,
+    "imb": _read_imb,
+    "osu": _read_osu,
+    "nccl-tests": _read_nccl,
+    "perftest": _read_perftest,
+    "iperf3": _read_iperf3,
+}
 
 
-KINDS = (
-    Kind("hpcc", "HPCC's hpccoutf.txt", lambda text: _BANNER in text or _BEGIN in text, _read_hpcc),
-    Kind(
-        "imb",
-        "IMB-MPI1's output",
-        lambda text: bool(
-            _IMB_VERSION.search(text) or ("# Benchmarking " in text and "#bytes" in text)
-        ),
-        _read_imb,
-    ),
-    Kind(
-        "osu",
-        "output of the OSU micro-benchmarks",
-        lambda text: any(map(_OSU.title.match, text.splitlines())),
-        _read_osu,
-    ),
-    Kind(
-        "nccl-tests",
-        "output of nccl-tests",
-        lambda text: re.search(_NCCL.title.pattern, text, re.MULTILINE) is not None,
-        _read_nccl,
-    ),
-    Kind(
-        "perftest",
-        "perftest's table or JSON",
-        lambda text: (
-            '"test_info"' in text[:4096]
-            if text.lstrip().startswith("{")
-            else bool(_TITLE.search(text) and _RULE.search(text))
-        ),
-        _read_perftest,
-    ),
-    Kind(
-        "iperf3",
-        "iperf3's output with --json",
-        lambda text: (
-            text.lstrip()[:1] == "{"
-            and ('"iperf ' in text or '"intervals"' in text or '"event"' in text[:200])
-        ),
-        _read_iperf3,
-    ),
-)
+class Kind(NamedTuple):
+    """Program whose files are read; `title` names the file for users."""
+
+    tool: str
+    title: str
+    contents: list[str]  # expressions that all match a text of the program
+
+    def knows(self, text: str) -> bool:
+        """Return whether a text is of this program."""
+        return all(re.search(one, text, re.MULTILINE) for one in self.contents)
+
+    def read(self, source: Source) -> list[ImportedFigure]:
+        """Return the figures of a file of this program."""
+        return _READERS[self.tool](source)
+
+
+KINDS = tuple(Kind(tool, *declared.values()) for tool, declared in PROGRAMS["files"].items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -52,9 +52,13 @@ def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entr
     }  # fmt: skip
 
 
-def collective(name: str) -> str | None:
-    """Return the time measure of an MPI collective by its name; None for other names."""
-    return f"{name}_time" if name in _COLLECTIVES else None
+Shared = dict[str, tuple[str, float]]
+"""Measure of each column that has a shared one, and the factor to the measure's unit."""
+
+
+def collective(name: str, column: str) -> Shared:
+    """Return the shared measure of the column of mean times of a collective's name; else {}."""
+    return {column: (f"{name}_time", 1.0)} if name in _COLLECTIVES else {}
 
 
 # --- a file, and what is in it --------------------------------------------------------------------
@@ -90,6 +94,11 @@ class Source:
     path: Path
     content: str
     ranks: int | None = None  # set by the user, for programs that do not print it
+    warnings: list[str] = field(default_factory=list)  # about the file or its figures
+
+    def warn(self, sentence: str) -> None:
+        """Add a warning, with the file's path before it."""
+        self.warnings.append(f"{self.path}: {sentence}")
 
     @cached_property
     def text(self) -> str:
@@ -122,25 +131,6 @@ class Source:
                 f"{tool} {found} wrote it, which is newer than what this version reads "
                 f"(up to {'.'.join(map(str, newest))}): take a newer Switchbench"
             )
-
-
-class Read(NamedTuple):
-    """Figures read from a file, and warnings about the file or its figures."""
-
-    figures: list[ImportedFigure]
-    warnings: list[str]
-
-
-class Kind(NamedTuple):
-    """Reader of one program's files.
-
-    `knows` recognises a text, `title` names the file for users.
-    """
-
-    tool: str
-    title: str
-    knows: Callable[[str], bool]
-    read: Callable[[Source], Read]
 
 
 # --- printed tables -------------------------------------------------------------------------------
@@ -223,6 +213,12 @@ def tables(source: Source, form: Form) -> list[PrintedTable]:
             (before if table.ended else table.notes).append(text)
     if form.end and any(table.rows and not table.ended for table in found):
         raise source.refuse("it is cut: the line below a table's rows is missing")
+    if wrong := sorted({row.size for table in found for row in table.rows if row.wrong}):
+        sizes = ", ".join(f"{size:,}" for size in wrong[:8])
+        source.warn(
+            f"the program found its data wrong, at a size of {sizes} bytes: its figures there "
+            "stand beside nothing"
+        )
     return found
 
 
@@ -230,37 +226,24 @@ def figures(
     rows: Iterable[Row],
     columns: Mapping[str, PrintedColumn],
     like: ImportedFigure,
-    ours: Callable[[Row, str, float], Entry | None],
+    shared: Shared,
+    parts: int = 1,
 ) -> Iterator[ImportedFigure]:
     """Yield one figure per value of the rows, with tool, version and so on taken from `like`.
 
-    Figures of rows with wrong data are never comparable.
+    `shared` has the measures of columns; a shared measure's message is one of `parts` of the
+    printed size. Figures of rows with wrong data, and of one end alone, are never comparable.
     """
     for row in rows:
         for name, value in row.values.items():
+            same = None
+            if name in shared and like.ranks and value and not (row.wrong or row.part):
+                measure, factor = shared[name]
+                same = comparable(measure, like.ranks, row.size // parts, factor * value)
             yield replace(
                 like, benchmark=like.benchmark + row.part, size=row.size, name=name, value=value,
-                unit=columns[name].unit,
-                comparable=None if row.wrong else ours(row, name, value),
+                unit=columns[name].unit, comparable=same,
             )  # fmt: skip
-
-
-def warnings(
-    source: Source, found: Sequence[PrintedTable], figures: Sequence[ImportedFigure]
-) -> Iterator[str]:
-    """Yield a warning for rows of wrong data, and one for buffers in GPU memory."""
-    wrong = sorted({row.size for table in found for row in table.rows if row.wrong})
-    if wrong:
-        sizes = ", ".join(f"{size:,}" for size in wrong[:8])
-        yield (
-            f"{source.path}: the program found its data wrong, at a size of {sizes} bytes: its "
-            "figures there stand beside nothing"
-        )
-    if any(one.memory != HOST for one in figures):
-        yield (
-            f"{source.path}: buffers in GPU memory, by another way than host memory's: `compare` "
-            "shows them under a name of their own"
-        )
 
 
 def _columns(source: Source, form: Form, line: int, text: str) -> dict[str, PrintedColumn]:

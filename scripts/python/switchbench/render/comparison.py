@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -28,8 +28,7 @@ from ..records.directory import replace_bytes
 from ..records.summary_form import at
 from .printer import Spec, heading, listed, note_lines, say, show, text
 from .report.build import Section, Words, meanings, render, sentences
-from .tables import TABLES
-from .tables.rows import own_unit
+from .tables import TABLES, own_unit
 
 # Explanations of the words and gaps in a comparison's tables.
 _MEANINGS = {
@@ -68,19 +67,16 @@ def _results(comparison: Comparison) -> Spec:
 
 def _question(comparison: Comparison) -> Spec:
     """Return the table of settings in which the results differ, a column for each result."""
-
-    def of(number: int) -> Callable[[Any], str]:
-        return lambda row: str(row.values[number])
-
     columns = (
-        text("setting", "setting", about="As the configuration calls it"),
+        text("setting", "setting", about="As the configuration calls it", value=itemgetter(0)),
         *(
-            text(one.name, one.name, about="What it is in this result", value=of(number))
-            for number, one in enumerate(comparison.subjects)
+            text(one.name, one.name, about="What it is in this result", value=itemgetter(number))
+            for number, one in enumerate(comparison.subjects, start=1)
         ),
     )
+    rows = [(one.setting, *one.values) for one in comparison.question]
     about = "The setting that the results are compared for."
-    return Spec("question", "Compared setting", about, columns, comparison.question)
+    return Spec("question", "Compared setting", about, columns, rows)
 
 
 def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "") -> Spec:
@@ -117,55 +113,40 @@ def relative(row: Row) -> str:
 
 # --- the history ----------------------------------------------------------------------------------
 
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(values: Sequence[float | None]) -> str:
-    """Return a text with a bar for each value, scaled from the least to the greatest.
-
-    A gap for None.
-    """
-    known = [value for value in values if value is not None]
-    span = (max(known) - min(known)) if known else 0.0
-    return "".join(
-        " " if v is None else _BARS[round((v - min(known)) / span * 7) if span else 3]
-        for v in values
-    )
-
 
 def show_history(history: History, console: Console) -> None:
     """Print a history's runs, the course of each measure, and the measures that became worse."""
     dates = [str(at(run.measured.summary, "run.started")) for run in history.runs]
     say(console, f"{format.of(len(dates), 'run')}, {dates[0]} to {dates[-1]}; the last: "
         f"{history.runs[-1].measured.directory}")  # fmt: skip
-    titles = [one.title for one in history.courses]
     rows = [
         {
-            "measure": f"{one.measure.title}, {own_unit(vars(one.measure))}",
-            "course": sparkline(one.values),
-            "first": one.values[0],
-            "now": one.values[-1],
-            "slope": one.slope,
-            "trend": one.trend,
-            "verdict": one.verdict,
+            **one,
+            "named": f"{one['title']}, {own_unit(one)}",
+            "course": format.spark(one["values"], console.options.ascii_only),
+            "first": one["values"][0],
+            "now": one["values"][-1],
+            "trend": one["trend"] or "",
         }
         for one in history.courses
     ]
     show(
         TABLES["history"].on_terminal(rows),
         console,
-        styles=[_STYLES.get(one.verdict, _STYLES.get(one.trend, "")) for one in history.courses],
-        groups=titles,
+        styles=[_STYLES.get(one["verdict"], _STYLES.get(one["trend"], "")) for one in rows],
+        groups=[one["pattern"] for one in rows],
     )
     worse = [
-        f"{one.title}: {one.measure.title}"
-        + (" of the last run" if one.verdict == WORSE else f", {one.slope:+.2g} % a run")
+        f"{one['pattern']}: {one['title']}"
+        + (
+            " of the last run"
+            if one["verdict"] == WORSE
+            else f", {one['slope_percent']:+.2g} % a run"
+        )
         for one in history.worse
     ]
     listed(console, "Regressions", worse, "bold red", None)
-    listed(console, "Damaged", history.comparison.damage, "bold red", MOST)
-    differing = [one.sentence for one in history.comparison.differing]
-    listed(console, "Not the same measurement", [*differing, *history.unlike], "bold red", MOST)
+    _show_reservations(history.comparison, console, MOST, history.unlike)
 
 
 # --- the terminal ---------------------------------------------------------------------------------
@@ -186,9 +167,16 @@ def show_comparison(comparison: Comparison, console: Console, everything: bool =
             _show_compared(one, comparison.asked.confidence, console, everything)
     alone = [sentence for one in comparison.compared for sentence in one.alone]
     listed(console, "Not compared", alone, "yellow", most)
+    _show_reservations(comparison, console, most)
+
+
+def _show_reservations(
+    comparison: Comparison, console: Console, most: int | None, unlike: Sequence[str] = ()
+) -> None:
+    """Print what is damaged, and what makes the results different measurements."""
     listed(console, "Damaged", comparison.damage, "bold red", most)
     differing = [one.sentence for one in comparison.differing]
-    listed(console, "Not the same measurement", differing, "bold red", most)
+    listed(console, "Not the same measurement", [*differing, *unlike], "bold red", most)
 
 
 def _show_compared(one: Compared, confidence: float, console: Console, everything: bool) -> None:

@@ -97,14 +97,9 @@ class Column:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
-    def meant(self) -> str:
-        """Return the key of the column's definition."""
-        return self.defined or self.key
-
-    @property
     def definition(self) -> str:
         """Return the definition of the column's values."""
-        said = self.about or definition(self.meant)
+        said = self.about or definition(self.defined or self.key)
         return f"{said}. {self.note}" if self.note else said
 
 
@@ -193,7 +188,7 @@ class Spec:
     """Declaration of a table; a call with a summary makes the Table, or None without rows.
 
     `rows` is the path of entries in the summary, a function that makes entries of a summary, or the
-    entries; `defined` is the prefix of the keys of the columns' definitions.
+    entries.
     """
 
     name: str
@@ -201,13 +196,6 @@ class Spec:
     about: str
     columns: tuple[Column, ...]
     rows: str | Callable[[Any], Iterable[Any]] | Sequence[Any]
-    defined: str = ""
-
-    def __post_init__(self) -> None:
-        """Prefix the keys of the columns' definitions with `defined`."""
-        if self.defined:
-            below = (replace(c, defined=f"{self.defined}.{c.meant}") for c in self.columns)
-            object.__setattr__(self, "columns", tuple(below))
 
     def entries(self, summary: Summary) -> Iterable[Any]:
         """Return the entries of a summary that the table's rows show."""

@@ -26,13 +26,14 @@ from ..records.summary_form import at
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Entry, Spec, heading, listed, note_lines, say, show
-from .tables import TABLES, subtests
-from .tables.rows import (
+from .tables import (
+    TABLES,
     curve_points,
     function_points,
     of_phase,
     phase_name,
     plan_title,
+    subtests,
     transport_words,
 )
 
@@ -40,6 +41,7 @@ WORST_PHASES = 5  # phases of a plan shown without --all
 MOST_FINDINGS = 10
 T_MEANS = "T: tester-limited; excluded from means"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
+plan_key = itemgetter("trial", "repeat", "network")  # identifies a plan's entries
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
@@ -190,7 +192,7 @@ class SummaryPrinter:
             if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
                 phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
                 shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
-                spark = format.spark(shares, 100.0, self._console.options.ascii_only)
+                spark = format.spark(shares, self._console.options.ascii_only, (0.0, 100.0))
                 rows.append({**plan, "spark": spark})
         self._show("plans", rows, "Pattern totals, payload, one way")
 
@@ -420,11 +422,6 @@ def _is_lossy(entry: Entry) -> bool:
 
 
 # --- what a plan's row has of its phases ----------------------------------------------------------
-
-
-def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the key that identifies a plan's entries."""
-    return entry["trial"], entry["repeat"], entry["network"]
 
 
 def _worst(phases: Sequence[Entry]) -> list[Entry]:

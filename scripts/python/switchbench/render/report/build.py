@@ -38,7 +38,7 @@ from ..printer import Table
 from ..tables import Heading as s
 from . import rates, times
 from .chart import WORDS, Figure
-from .first_page import FirstPage, about_what, first_page
+from .first_page import about_what, first_page
 
 # Titles of sections in order; sections of figures are between the page's own.
 _SECTIONS = tuple(s)
@@ -239,7 +239,7 @@ class Glance(NamedTuple):
     verdict: str = ""  # PASS, FAIL, INCONCLUSIVE or empty
     sign: str = ""
     figure: Figure | None = None
-    page: FirstPage | None = None
+    page: Mapping[str, Any] | None = None
 
 
 Part = Words | Sentences | Facts | Details | Glance | Table | Figure

@@ -83,12 +83,15 @@ def heat_map(
     hover: str,
     full: float | None = None,
     **more: Any,
-) -> tuple[Plotly, str]:
-    """Return the trace of a heat map, and a sentence on its colours.
+) -> tuple[Plotly, Plotly, str]:
+    """Return the trace of a heat map, the menu of its colours, and a sentence on them.
 
     Colours reach from 0 to `full`, or to the greatest value if that is more or `full` is unknown.
+    The menu's second choice is the range of the values: it shows small differences between ports,
+    which 0 to `full` hides.
     """
-    top = max(float(np.nanmax(values)), full or 0.0)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    top = max(high, full or 0.0)
     trace = {
         "type": "heatmap",
         "z": packed(coarse(values)),
@@ -101,25 +104,18 @@ def heat_map(
         "zmin": 0.0,
         "zmax": top,
     }
-    what = ", the intended load" if full == top else ""
-    said = f"Colours reach from 0 to {format.digits(top)} {unit}{what}. "
-    return trace | more, said
-
-
-def scale_menu(values: NDArray[Any], full: float) -> Plotly:
-    """Return the menu of a heat map: colours from 0 to `full`, or over the range of the values.
-
-    The second choice shows small differences between ports, which 0 to `full` hides.
-    """
-    top = float(np.nanmax(values))
-    low = min(float(np.nanmin(values)), 0.98 * top)
-    scales = (("from 0", 0.0, full), ("differences", low, top))
     buttons = [
         {"label": label, "method": "restyle", "args": [{"zmin": least, "zmax": most}]}
-        for label, least, most in scales
+        for label, least, most in (
+            ("from 0", 0.0, top),
+            ("differences", min(low, 0.98 * high), high),
+        )
     ]
-    place = {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
-    return {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons} | place
+    menu = {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons}
+    menu |= {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
+    what = ", the intended load" if full == top else ""
+    said = f"Colours reach from 0 to {format.digits(top)} {unit}{what}. "
+    return trace | more, menu, said
 
 
 def line_style(number: int, points: int = 0) -> Plotly:

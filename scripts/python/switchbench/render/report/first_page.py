@@ -30,18 +30,6 @@ class FacePort(NamedTuple):
     about: str
 
 
-class FirstPage(NamedTuple):
-    """Contents of the first page below the verdict."""
-
-    facts: list[tuple[str, str]]
-    clauses: list[Mapping[str, Any]]  # entries of the summary, as are suspects
-    further: str  # sentence on clauses and suspects that did not fit
-    faces: list[tuple[str, list[FacePort]]]  # name and ports of each switch
-    suspects: list[Mapping[str, Any]]
-    again: str  # command that repeats the measurement
-    signed: bool  # whether the page has a verdict to sign
-
-
 def about_what(summary: SummaryDocument) -> str:
     """Return the subject of the report: the devices, else the lab or the hosts."""
     run = summary["run"]
@@ -56,8 +44,13 @@ def about_what(summary: SummaryDocument) -> str:
     return f"Lab {run['lab']}, {ports}" if run.get("lab") else f"A network of {ports}"
 
 
-def first_page(summary: SummaryDocument) -> FirstPage:
-    """Return the first page of a summary."""
+def first_page(summary: SummaryDocument) -> dict[str, Any]:
+    """Return what page.html shows below the verdict.
+
+    Clauses and suspects are entries of the summary; `further` is a sentence on those that did not
+    fit. `faces` has name and ports of each switch, `again` the command that repeats the
+    measurement, `signed` is true where there is a verdict to sign.
+    """
     clauses: list[Mapping[str, Any]] = list(summary.get("expectations") or ())
     suspects = summary["location"]["suspects"]
     left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
@@ -68,15 +61,15 @@ def first_page(summary: SummaryDocument) -> FirstPage:
     facts = [(key, str(about[key])) for key in named if about.get(key)]
     facts.append(("measured", str(run.get("started") or format.UNKNOWN)))
     facts.append(("run", str(run.get("id") or format.UNKNOWN)))
-    return FirstPage(
-        facts=facts,
-        clauses=sorted(clauses, key=lambda one: _ORDER.index(one["verdict"]))[:MOST_CLAUSES],
-        further=f"{further} more below." if further else "",
-        faces=_faces(summary),
-        suspects=list(suspects[:MOST_SUSPECTS]),
-        again=shlex.join(run.get("command") or []),
-        signed=bool(summary.get("verdict")),
-    )
+    return {
+        "facts": facts,
+        "clauses": sorted(clauses, key=lambda one: _ORDER.index(one["verdict"]))[:MOST_CLAUSES],
+        "further": f"{further} more below." if further else "",
+        "faces": _faces(summary),
+        "suspects": suspects[:MOST_SUSPECTS],
+        "again": shlex.join(run.get("command") or []),
+        "signed": bool(summary.get("verdict")),
+    }
 
 
 def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:

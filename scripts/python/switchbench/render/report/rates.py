@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ from .chart import (
     heat_map,
     named_rows,
     packed,
-    scale_menu,
     sentence,
     titled,
 )
@@ -76,24 +75,12 @@ _FACETS: dict[str, Callable[[Entry], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Series(Generic[E]):
-    """Entries that differ only in the properties on a figure's axes."""
-
-    label: str  # properties that differ between the series of a figure
-    entries: list[E]
+Series = dict[str, list[E]]
+"""Entries of each series of a figure, by the properties in which series differ."""
 
 
-@dataclass(frozen=True)
-class Group(Generic[E]):
-    """Series of one figure."""
-
-    common: str  # properties that all series share
-    series: list[Series[E]]
-
-
-def group(entries: Iterable[E], *axes: str) -> Group[E]:
-    """Put entries of trials or plans into series.
+def group(entries: Iterable[E], *axes: str) -> tuple[str, Series[E]]:
+    """Return the properties that all entries of trials or plans share, and the entries in series.
 
     `axes` are the facets on the figure's own axes; entries that are equal in all other facets, such
     as repeats, become one series.
@@ -105,13 +92,10 @@ def group(entries: Iterable[E], *axes: str) -> Group[E]:
     # A single network needs no name.
     common = [word for name, word, varied in zip(names, same, varies, strict=True)
               if word and not varied and name != "network"]  # fmt: skip
-    return Group(
-        ", ".join(common),
-        [
-            Series(", ".join(w for w, v in zip(key, varies, strict=True) if v and w), some)
-            for key, some in found.items()
-        ],
-    )
+    return ", ".join(common), {
+        ", ".join(word for word, varied in zip(key, varies, strict=True) if varied and word): some
+        for key, some in found.items()
+    }
 
 
 def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
@@ -149,20 +133,19 @@ def _known(measured: Measured) -> list[PlanEntry]:
 def nodes(measured: Measured) -> Iterator[Figure]:
     """Yield the rates by number of nodes, for each pattern with several (Rauch 2005, Fig. 1)."""
     for pattern, plans in by(_known(measured), "pattern").items():
-        found = group(plans, "ranks")
-        series = [one for one in found.series if len(by(one.entries, "ranks")) > 1]
-        unit = unit_for(p["throughput"]["max"] for one in series for p in one.entries)
+        common, every = group(plans, "ranks")
+        series = {label: some for label, some in every.items() if len(by(some, "ranks")) > 1}
+        unit = unit_for(p["throughput"]["max"] for some in series.values() for p in some)
         curves = []
-        for one in series:
-            points = dict(sorted(by(one.entries, "ranks").items()))
+        for label, some in series.items():
+            points = dict(sorted(by(some, "ranks").items()))
             shown = _rates(points.values(), unit.scale)
-            curves.append(Trace(one.label, {"ranks": list(points)} | shown))
+            curves.append(Trace(label, {"ranks": list(points)} | shown))
         if curves:
-            counts = sorted({plan["ranks"] for one in series for plan in one.entries})
-            axis = titled("Nodes", tickvals=counts, rangemode="tozero")
-            layout = {"xaxis": axis}
+            counts = sorted({plan["ranks"] for some in series.values() for plan in some})
+            layout = {"xaxis": titled("Nodes", tickvals=counts, rangemode="tozero")}
             yield SPECS["nodes"].draw(
-                Panel(found.common, curves, f"-{pattern}", unit.name, layout=layout)
+                Panel(common, curves, f"-{pattern}", unit.name, layout=layout)
             )
 
 
@@ -171,22 +154,20 @@ def pairs(measured: Measured) -> Iterator[Figure]:
     plans = [plan for plan in _known(measured) if plan["pattern"] == "pairs"]
     if not plans:
         return
-    found = group(plans)
+    common, series = group(plans)
     unit = unit_for(plan["throughput"]["max"] for plan in plans)
-    named = [replace(one, label=one.label or _transport(one)) for one in found.series]
+    named = {label or _transport(some): some for label, some in series.items()}
     curves = []
-    for transport, mine in by(named, _transport).items():
-        shown = _rates((one.entries for one in mine), unit.scale)
-        curves.append(Trace(transport, {"of": [one.label for one in mine]} | shown))
-    labels = {"yaxis": named_rows([one.label for one in named])}
-    height = 130 + 30 * len(found.series)
-    yield SPECS["pairs"].draw(
-        Panel(found.common, curves, unit=unit.name, height=height, layout=labels)
-    )
+    for transport, labels in by(named, lambda label: _transport(named[label])).items():
+        shown = _rates((named[label] for label in labels), unit.scale)
+        curves.append(Trace(transport, {"of": labels} | shown))
+    layout = {"yaxis": named_rows(list(named))}
+    height = 130 + 30 * len(named)
+    yield SPECS["pairs"].draw(Panel(common, curves, unit=unit.name, height=height, layout=layout))
 
 
-def _transport(series: Series[PlanEntry]) -> str:
-    return str(series.entries[0]["transport"])
+def _transport(plans: Sequence[PlanEntry]) -> str:
+    return str(plans[0]["transport"])
 
 
 # --- plans of several phases ----------------------------------------------------------------------
@@ -205,40 +186,39 @@ def plans(measured: Measured) -> Iterator[Figure]:
         return
     # Settings to compare are neighbours: the same pattern over several paths.
     patterns = list(dict.fromkeys(map(format.pattern, several)))
-    found = group(sorted(several, key=lambda plan: patterns.index(format.pattern(plan))))
-    named = [
-        replace(one, label="<br>".join(wrap(one.label or _transport(one), _LETTERS)))
-        for one in found.series
-    ]
+    common, every = group(sorted(several, key=lambda p: patterns.index(format.pattern(p))))
+    named = {
+        "<br>".join(wrap(label or _transport(some), _LETTERS)): some
+        for label, some in every.items()
+    }
     unit = unit_for(plan["throughput"]["mean"] for plan in several)
-    yield _whole("plans", found.common, named, lambda plan: plan["throughput"]["mean"], unit)
-    yield _whole("plan-times", found.common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
+    yield _whole("plans", common, named, lambda plan: plan["throughput"]["mean"], unit)
+    yield _whole("plan-times", common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
     number = 0
     keys = ("pattern", "ranks", "network")
     matrices = by(several, lambda p: repr([p["parameters"].get("order"), *(p[k] for k in keys)]))
     for same in matrices.values():  # series of a pattern over equal nodes are overlaid
-        overlaid = group(same)
-        for _, series in in_parts(overlaid.series, _OVERLAID_PHASES):
+        common, overlaid = group(same)
+        for _, series in in_parts(list(overlaid.items()), _OVERLAID_PHASES):
             number += 1
-            phases = [_phases_of(measured, one) for one in series]
-            unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
+            phases = [(label, _phases_of(measured, some)) for label, some in series]
+            unit = unit_for(phase["throughput"]["max"] for _, some in phases for phase in some)
             traces = [
                 trace
-                for place, (one, some) in enumerate(zip(series, phases, strict=True))
-                for trace in _band(place, one.label, some, unit)
+                for place, (label, some) in enumerate(phases)
+                for trace in _band(place, label, some, unit)
             ]
-            panel = Panel(overlaid.common, traces, f"-{number}", unit.name)
-            yield SPECS["phases"].draw(panel)
+            yield SPECS["phases"].draw(Panel(common, traces, f"-{number}", unit.name))
 
 
 def _whole(
-    name: str, common: str, series: Sequence[Series[PlanEntry]],
+    name: str, common: str, series: Series[PlanEntry],
     value: Callable[[PlanEntry], float | None], unit: Unit,
 ) -> Figure:  # fmt: skip
     traces = []
-    for transport, mine in by(series, _transport).items():
-        values = [[value(plan) for plan in one.entries] for one in mine]
-        columns: Columns = {"of": [one.label for one in mine]}
+    for transport, labels in by(series, lambda label: _transport(series[label])).items():
+        values = [[value(plan) for plan in series[label]] for label in labels]
+        columns: Columns = {"of": labels}
         for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest)):
             columns[key] = gaps([choose(some) for some in values]) * unit.scale
         traces.append(Trace(transport, columns, more={"cliponaxis": False}))
@@ -248,15 +228,15 @@ def _whole(
     title = spec.x.title.replace("{unit}", unit.name)
     room = [0, _VALUE * max(ends, default=0.0) or 1.0]
     layout = {
-        "yaxis": named_rows([one.label for one in series]),
+        "yaxis": named_rows(list(series)),
         "xaxis": titled(title, range=room, automargin=True),
     }
     height = 150 + _BAR * len(series)
     return spec.draw(Panel(common, traces, unit=unit.name, height=height, layout=layout))
 
 
-def _phases_of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry]:
-    return [phase for plan in series.entries for phase in measured.phases_of(plan)]
+def _phases_of(measured: Measured, plans: Sequence[PlanEntry]) -> list[PhaseEntry]:
+    return [phase for plan in plans for phase in measured.phases_of(plan)]
 
 
 def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
@@ -286,27 +266,23 @@ def losses(measured: Measured) -> Iterator[Figure]:
 
     The table of losses shows where frames were lost.
     """
-    lossy = [
-        one
-        for one in group(_streams(measured)).series
-        if m.total_known(plan["lost_frames"] for plan in one.entries)
-    ]
-    several = [plan for one in lossy if one.entries[0]["phases"] > 1 for plan in one.entries]
-    found = group(several)
-    for number, some in in_parts(found.series, _OVERLAID_LOSSES):
+    _, every = group(_streams(measured))
+    lossy = [s for s in every.values() if m.total_known(plan["lost_frames"] for plan in s)]
+    common, series = group(plan for some in lossy if some[0]["phases"] > 1 for plan in some)
+    for number, shown in in_parts(list(series.items()), _OVERLAID_LOSSES):
         traces = []
-        for place, one in enumerate(some):
-            points = dict(sorted(by(_phases_of(measured, one), "phase").items()))
+        for place, (label, plans) in enumerate(shown):
+            points = dict(sorted(by(_phases_of(measured, plans), "phase").items()))
             columns: Columns = {
                 "phase": [phase + 1 for phase in points],
                 "name": [repeats[0]["phase_name"] or "" for repeats in points.values()],
             }
             for measure, name in (("loss_percent", ""), ("worst_loss_percent", "worst flow")):
                 values = [m.greatest(p[measure] for p in repeats) for repeats in points.values()]
-                label = ", ".join(filter(None, (one.label, name))) or "all flows"
-                shown = columns | {"value": values}
-                traces.append(Trace(label, shown, style=place, thin=bool(name)))
-        yield SPECS["loss"].draw(Panel(found.common, traces, number))
+                words = ", ".join(filter(None, (label, name))) or "all flows"
+                found = columns | {"value": values}
+                traces.append(Trace(words, found, style=place, thin=bool(name)))
+        yield SPECS["loss"].draw(Panel(common, traces, number))
 
 
 # --- source against destination -------------------------------------------------------------------
@@ -322,10 +298,8 @@ def maps(measured: Measured) -> Iterator[Figure]:
 
     Maps show which pairs of ports, and which modules, are slow or lose frames.
     """
-    found = [
-        (one.entries, _pairs(measured, one.entries)) for one in group(_streams(measured)).series
-    ]
-    every = [(some, *cells) for some, cells in found if cells is not None]
+    _, series = group(_streams(measured))
+    every = [(s, *both) for s in series.values() if (both := _pairs(measured, s)) is not None]
     even = [np.nanmin(rate) / max(float(np.nanmean(rate)), 1e-9) for _, rate, _ in every]
     shown = [one for one, e in zip(every, even, strict=True) if e in sorted(even)[:_MAPS]]
     lossy = [bool(np.nanmax(loss, initial=0.0) > 0) for _, _, loss in shown]
@@ -333,7 +307,7 @@ def maps(measured: Measured) -> Iterator[Figure]:
     block = _block(cells)
     for number, ((plans, rate, loss), lost) in enumerate(zip(shown, lossy, strict=True), start=1):
         axis = _Axis.of(measured, plans, block, len(every) - len(shown))
-        folded, common = axis.folded(rate, np.fmin), group(plans).common
+        folded, (common, _) = axis.folded(rate, np.fmin), group(plans)
         unit = unit_for([float(np.nanmax(folded))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
@@ -436,8 +410,7 @@ class _Axis:
     ) -> Figure:  # fmt: skip
         """Return the figure of a map with lines between modules."""
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
-        trace, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
-        menu = scale_menu(cells, trace["zmax"])
+        trace, menu, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
         side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
         line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
         inner, end = [begin for _, begin, _ in self.bounds[1:]], len(self.names) - 0.5
@@ -483,8 +456,9 @@ _COLUMNS = 400  # columns of a map
 def course(measured: Measured) -> Iterator[Figure]:
     """Yield the course over time of settings in which a flow fell the furthest below its mean."""
     falls = []
-    for one in group(_streams(measured)).series:
-        fall, plan = min(((_fall(measured, p), p) for p in one.entries), key=lambda pair: pair[0])
+    _, series = group(_streams(measured))
+    for plans in series.values():
+        fall, plan = min(((_fall(measured, p), p) for p in plans), key=lambda pair: pair[0])
         if fall < np.inf:
             falls.append((fall, plan))
     deepest = sorted(falls, key=lambda pair: pair[0])[:_SETTINGS]
@@ -514,7 +488,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     spec, size, one_phase = SPECS["course"], len(measured.ports), plan["phases"] == 1
     flows = spans.src.astype(np.int64) * size + spans.dst
     unit = unit_for([float(spans.mbps.max())])
-    common = group([plan]).common
+    common, _ = group([plan])
     words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
     if one_phase and len(np.unique(flows)) <= _LINES:
         traces = []
@@ -539,7 +513,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
         at, mbps = at[starts], np.fmin.reduceat(mbps, starts, axis=1)
     when = "at %{x:.2f} s" if one_phase else "in phase %{x:.2f}"
     hover = f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}"
-    trace, colours = heat_map(
+    trace, menu, colours = heat_map(
         mbps * unit.scale, packed(at.astype(np.float32)), names, "Payload", unit.name, hover
     )
     words += colours
@@ -551,7 +525,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     )
     words += " Neighbouring spans share a column, which shows the worst of them." if folded else ""
     axes = {
-        "updatemenus": [scale_menu(mbps * unit.scale, trace["zmax"])],
+        "updatemenus": [menu],
         "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
         "yaxis": named_rows(names) | {"showgrid": False},
     }

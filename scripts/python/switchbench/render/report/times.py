@@ -115,9 +115,9 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
             or any(at(p, "latency.one_way.p50") is not None for p in measured.phases_of(plan))
         )
     ]
-    found = group(_smallest(enough))
+    common, series = group(_smallest(enough))
     # Repeats are combined. Of fewer than 100 times, the longest is the p99.
-    times = [merged(of_plan[id(plan)] for plan in series.entries) for series in found.series]
+    times = [merged(of_plan[id(plan)] for plan in repeats) for repeats in series.values()]
     tails_ns = [each.quantile_ns(0.99) or max(each.times) for each in times]
     # The settings with the longest tails, in their own order.
     tails = sorted(range(len(times)), key=lambda place: -tails_ns[place])
@@ -127,7 +127,8 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
     reasons = ((left, "with shorter tails (99 %)"), (few, f"with fewer than {_FEWEST} times"))
     said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
     words = f" Omitted: {' and '.join(said)}." if said else ""
-    return found.common, words, [(found.series[place].label, times[place]) for place in shown]
+    labels = list(series)
+    return common, words, [(labels[place], times[place]) for place in shown]
 
 
 def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:

@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions that tables.toml names: rows that the summary does not have, and values of columns."""
+"""The tables of a run, each declared once in tables.toml, for terminal, report, CSV and JSON.
+
+The functions that tables.toml names make values of columns, and rows that the summary lacks.
+"""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from ...analysis.tester import NO_LOSS, in_network
-from ...base import format
-from ...base.format import pattern, size
-from ...base.measures import COUNT, PERCENT
-from ...records.summary_form import at
-from ...search.suites import SUITES
-from ...search.suites.declaration import Subtest, Suite
-from .. import first_screen
-from ..printer import Column, Entry, Spec, Summary
+from ..analysis.tester import NO_LOSS, in_network
+from ..base import format
+from ..base.format import pattern, size
+from ..base.measures import COUNT, PERCENT
+from ..records.summary_form import at
+from ..search.suites import SUITES
+from ..search.suites.declaration import Subtest, Suite
+from . import first_screen
+from .printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Entry, Spec, Summary, measured
 
 __all__ = ["NO_LOSS", "in_network", "pattern", "size"]
 
@@ -298,9 +307,6 @@ def rankings(summary: Summary) -> Rows:
             yield {**ranking, **path, "place": place}
 
 
-# --- subtests of suites, made of their declarations -----------------------------------------------
-
-
 def suite_trials(summary: Summary) -> Rows:
     """Yield the trials of a suite in the order of their searches."""
     for entry in (summary.get("suite") or {}).get("subtests", []):
@@ -313,7 +319,91 @@ def each_search(entry: Entry) -> str | None:
     return ", ".join(map(str, entry["iterations"])) or None
 
 
-def subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
+# --- the declared tables --------------------------------------------------------------------------
+
+
+class Heading(StrEnum):
+    """Sections of a report, in the order of the papers (doc/developer/papers.md).
+
+    A section without contents is left out.
+    """
+
+    GLANCE = "At a glance"
+    VERDICT = "Verdict"
+    SUITE = "Suite"
+    FINDINGS = "Findings"
+    RESULTS = "Results"
+    NODES = "Throughput by number of nodes"
+    PAIRS = "Pairs"
+    ALL_TO_ALL = "All to all"
+    WHOM = "Traffic matrix"
+    COURSE = "Throughput over time"
+    MESSAGES = "Ping-pong by message size"
+    STEPS = "Dependent steps"
+    LATENCY = "Latency"
+    LOSS = "Loss"
+    SKEW = "Start and stop"
+    CPU = "CPU time"
+    PREDICTED = "Predicted and measured"
+    PORTS = "Ports"
+    TRIALS = "Trials"
+    SET_UP = "Set-up"
+    NOT_MEASURED = "What was not measured"
+    CONFIGURATION = "The configuration"
+    MEANINGS = "What the numbers mean"
+
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
+_SHARED = _DECLARED.pop("shared")
+_COLUMN = re.compile(r"(?:\*(\w+)|(.+?))(?: \(([^()]+)\))?(?:: (\S+))?((?: [\w.=]+)*)")
+
+
+def _column(line: str) -> Column:
+    """Return the column that a line of tables.toml declares."""
+    written, _, about = line.partition("  ")
+    found = _COLUMN.fullmatch(written)
+    assert found is not None, line
+    measure, title, unit, key, words = found.groups()
+    options: dict[str, Any] = {"unit": unit} if unit else {}
+    options |= {"about": about} if about else {}
+    for word in words.split():
+        name, _, value = word.partition("=")
+        if name in SHOWN:
+            options["kind"] = name
+        elif name in (PAGE, TERMINAL, BOTH):
+            options["output"] = name
+        elif name == "x100":
+            options["value"] = lambda entry: (
+                None if (ratio := at(entry, key)) is None else 100.0 * ratio
+            )
+        elif name in ("value", "note"):
+            options[name] = globals()[value]
+        else:  # the column is a mark
+            options[name] = int(value) if name == "drop" else value or True
+    return measured(measure, **options) if measure else Column(title, key, **options)
+
+
+def columns(text: str) -> list[Column]:
+    """Return the columns that a text declares, with shared columns in place of their names."""
+    lines = re.sub(r"\n  +", " ", text.strip()).splitlines()
+    found = (columns(_SHARED[one[1:]]) if one[0] == "@" else [_column(one)] for one in lines)
+    return [column for some in found for column in some]
+
+
+def _spec(name: str, table: dict[str, str]) -> Spec:
+    source, about = table.get("rows", ""), table.get("about", "")
+    made: Any = globals()[source[1:]] if source.startswith("=") else source
+    some = columns(table["columns"])
+    if part := table.get("defined"):  # the part of the summary that has the columns' definitions
+        some = [replace(one, defined=f"{part}.{one.defined or one.key}") for one in some]
+    return Spec(name, table["title"], about, tuple(some), made)
+
+
+TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
+"""Declared tables by name."""
+
+
+def _subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
     """Return the table of a subtest: its own columns between the given ones."""
 
     def rows(summary: Summary) -> Rows:
@@ -342,10 +432,32 @@ def subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Colum
     )
 
 
-def subtests(matrix: list[Column], bursts: list[Column], common: list[Column]) -> Iterator[Spec]:
-    """Yield the tables of all suites' subtests, in the order of declaration."""
+@cache
+def subtests() -> tuple[Spec, ...]:
+    """Return the tables of all suites, made from declarations that most commands do not need."""
+    matrix, bursts, common = (
+        columns(_SHARED[name]) for name in ("suite_matrix", "suite_bursts", "suite")
+    )
+    found = []
     for suite in SUITES.values():
         for test in (test for test in suite.subtests if test.values):
             before = [common[0], *(matrix if test.variants else ())]
             searches: Any = bursts if test.quantity == "burst" else ()
-            yield subtest(suite, test, before, [*searches, *common[1:]])
+            found.append(_subtest(suite, test, before, [*searches, *common[1:]]))
+    return tuple(found)
+
+
+def by_section() -> dict[str, tuple[Spec, ...]]:
+    """Return the tables of each section of a report."""
+    named: dict[str, tuple[Spec, ...]] = {
+        heading: tuple(
+            TABLES[name] for name, one in _DECLARED.items() if one.get("section") == heading.name
+        )
+        for heading in Heading
+    }
+    return named | {Heading.SUITE: subtests()}
+
+
+def every() -> tuple[Spec, ...]:
+    """Return all tables in the order of the report."""
+    return tuple(spec for specs in by_section().values() for spec in specs)
