@@ -22,7 +22,7 @@ from switchbench.records.directory import read_plan
 from switchbench.records.schema import Record, parse
 from switchbench.records.store import finish
 
-RECORDS = "records.ndjson.xz"
+RECORDS, SUMMARY = "records.ndjson.xz", "summary.json.xz"
 KEPT = Path(__file__).parent / "data" / "golden"
 NAMES = tuple(sorted(path.name for path in KEPT.iterdir()))
 
@@ -48,6 +48,12 @@ def records_of(name: str) -> list[Record]:
     return [parse(line) for line in lines]
 
 
+def summary_of(name: str) -> dict[str, Any]:
+    """Return the summary of a kept run."""
+    summary: dict[str, Any] = json.loads(lzma.decompress((KEPT / name / SUMMARY).read_bytes()))
+    return summary
+
+
 def kept_summary(directory: Path) -> dict[str, Any]:
     """Return what was concluded when the run ended."""
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
@@ -61,7 +67,7 @@ def main(names: list[str]) -> None:
             directory = unpack(name, Path(folder))
             summary = remade(read_plan(directory), directory, kept_summary(directory))
         packed = lzma.compress(json.dumps(summary, indent=1).encode(), preset=9)
-        (KEPT / name / "summary.json.xz").write_bytes(packed)
+        (KEPT / name / SUMMARY).write_bytes(packed)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import measures_page
-import standards_page
+from switchbench.base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, PHASES, Measure
 from switchbench.cli.main import build_parser
 from switchbench.records.schema import TABLES, TITLES
 from switchbench.records.summary_form import WORDS, summary_schema
+from switchbench.search.suites import SUITES
+from switchbench.search.suites.declaration import Suite, SuiteParameters
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "doc" / "reference"
@@ -215,15 +217,235 @@ def _type(value: Mapping[str, Any]) -> str:
     return str(value.get("type", "any"))
 
 
-PAGES = {name: HEAD + text for name, text in standards_page.pages().items()}
+# --- measures ------------------------------------------------------------------------------------
+
+_BEGIN = "<!-- made of base/measures.toml -->"
+_END = "<!-- end -->"
+_ROW = re.compile(r"^\| `([\w.]+)` \| [^\n]* \|$", re.M)
+_BETTER = {MORE: "more", LESS: "less"}
+
+
+def measures(page: str) -> str:
+    """Return the page with the registry's formulas, and with the table between its marks."""
+    # The page's tables have names without `intervals.`.
+    formulas = {
+        m.entry.removeprefix("intervals."): m.formula for m in MEASURES.values() if m.formula
+    }
+
+    def row(found: re.Match[str]) -> str:
+        formula = formulas.get(found[1])
+        return found[0] if formula is None else f"| `{found[1]}` | {formula} |"
+
+    begin, end = page.index(_BEGIN), page.index(_END)
+    return f"{_ROW.sub(row, page[:begin])}{_BEGIN}\n{measures_table()}{_ROW.sub(row, page[end:])}"
+
+
+def measures_table() -> str:
+    """Return all measures; those of times in one row, as they differ in their names alone."""
+    head = ("measure", "unit", "better", "also over", "phases of a run", "of a plan")
+    rows = [_measure(f"`{m.key}`", m) for m in MEASURES.values() if m.key not in LATENCY_MEASURES]
+    times = list(LATENCY_MEASURES)
+    what = "Figures of times by kind ([latency.md](latency.md))"
+    rows.append(_measure(", ".join(f"`{key}`" for key in times), MEASURES[times[0]], what))
+    return rows_below((*head, "tester-limited", "what it is"), rows)
+
+
+def _measure(names: str, measure: Measure, what: str = "") -> Sequence[str]:
+    return (
+        names,
+        measure.unit,
+        _BETTER[measure.better],
+        ", ".join(over for over in measure.overs if over not in PHASES),
+        measure.over_phases,
+        f"`{measure.plan}`" if measure.plan else measure.over_phases,
+        measure.when_limited,
+        what or measure.definition,
+    )
+
+
+# --- the page's words ----------------------------------------------------------------------------
+
+# Sections of the page whose keys have short names: the key before them in the summary.
+_PREFIXES = {
+    "Interval results": "intervals.",
+    "Order": "reordering.",
+    "Loss by location": "loss_location.",
+    "Repeats": "statistics.",
+    "Transports side by side": "comparisons.",
+    "Dependent steps": "steps.functions.points.",
+}
+
+
+def words_of(page: str) -> dict[str, str]:
+    """Return the definitions of doc/reference/measures.md: key -> words, without Markdown."""
+    found: dict[str, str] = {}
+    for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
+        for names, words in _key_rows(body):
+            for name in names:
+                found.setdefault(_PREFIXES.get(heading, "") + name, words)
+    return found
+
+
+def _key_rows(body: str) -> Iterator[tuple[list[str], str]]:
+    """Return the rows of a section's tables of keys: names in the first cell, words in the last."""
+    for line in body.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        names = re.findall(r"`([\w.]+)`", cells[0])
+        if line.startswith("|") and len(cells) == 2 and names:
+            yield list(_whole_names(names)), _plain(cells[1])
+
+
+def _whole_names(names: list[str]) -> Iterator[str]:
+    """`throughput.min`, `.mean`: the second is `throughput.mean`."""
+    stem = names[0].rpartition(".")[0]
+    for name in names:
+        yield stem + name if name.startswith(".") else name
+
+
+def _plain(text: str) -> str:
+    """Return a text without Markdown's marks."""
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"(?<![\w*])\*([^*]+)\*(?![\w*])", r"\1", text)
+    return text.replace("`", "").replace("\\|", "|")
+
+
+# --- suites --------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+_MARK = "<!-- made of search/suites/ -->\n"
+
+
+def _below_mark(page: str, *parts: str) -> str:
+    begin = page.index(_MARK) + len(_MARK)
+    return page[:begin] + "\n" + "\n".join(parts)
+
+
+def standards(page: str) -> str:
+    """Return standards.md with the declarations' tables below its mark."""
+    suites = list(SUITES.values())
+    names = [", ".join(f"`{each.name}`" for each in suite.subtests) for suite in suites]
+    listed = [
+        (f"[`{suite.name}`]({suite.name}.md)", suite.title, some)
+        for suite, some in zip(suites, names, strict=True)
+    ]
+    return _below_mark(
+        page,
+        "## Suites\n",
+        rows_below(("suite", "document", "subtests"), listed),
+        "## Parameters\n\nAs the document has them / with `profile: quick`:\n",
+        rows_below(
+            ("parameter", "what", *(f"`{suite.name}`" for suite in suites)),
+            (
+                (f"`{field.name}`", field.metadata["about"], *_values(field.name, suites))
+                for field in fields(SuiteParameters)
+            ),
+        ),
+        "## Deviations of all suites\n",
+        _listed(_common(suites)),
+    )
+
+
+def _values(name: str, suites: Sequence[Suite]) -> Iterator[str]:
+    for suite in suites:
+        both = (getattr(suite.parameters, name), getattr(suite.lab, name))
+        yield " / ".join(f"{value:g}" for value in both) if name in suite.uses else ""
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def suite_pages() -> dict[str, str]:
+    """Return a page for each suite, by its name."""
+    suites = list(SUITES.values())
+    common = _common(suites)
+    defined: dict[tuple[str, str], tuple[Suite, str]] = {}
+    return {f"{s.name}.md": _suite_page(s, defined, common) for s in suites}
+
+
+def conformance(page: str) -> str:
+    """Return conformance.md with what the documents ask of reports below its mark."""
+    return _below_mark(page, *map(_statements, SUITES.values()))
+
+
+def _common(suites: list[Suite]) -> list[str]:
+    """Return the deviations that all suites of RFCs with trials have."""
+    return [line for line in suites[0].deviations if all(line in s.deviations for s in suites)]
+
+
+def _suite_page(
+    suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]], common: list[str]
+) -> str:
+    """Return a suite's page. A definition in the words of an earlier suite's names its measure."""
+    subtests = [(f"`{s.name}`", s.section, str(s.ports_min), s.about) for s in suite.subtests]
+    subtests += [(f"`{name}`", "", "", f"rejected: {why}") for name, why in suite.refused.items()]
+    rows = []
+    for same, names in _joined(
+        ((v.unit or "count", v.definition), v.key if v.of_setting else f"{suite.name}.{v.key}")
+        for each in suite.subtests
+        for v in each.values
+    ):
+        unit, definition = same
+        of, first = defined.setdefault(same, (suite, names[0]))
+        what = definition if of is suite else f"as `{of.name if first in names else first}`"
+        rows.append((", ".join(f"`{name}`" for name in names), unit, what))
+    own = [line for line in suite.deviations if line not in common]
+    parts = [
+        f"# {suite.title}: `suite: {suite.name}`\n",
+        "Parameters, clauses and results of all suites: [standards](standards.md).\n",
+        "## Subtests\n",
+        rows_below(("subtest", "section", "ports", "what it does"), subtests),
+        "## Measures\n",
+        rows_below(("measure", "unit", "what it is"), rows),
+    ]
+    if own:
+        parts += [
+            "## Deviations from the document\n",
+            "Beside [those of all suites](standards.md#deviations-of-all-suites):\n",
+            _listed(own),
+        ]
+    return "\n".join(parts)
+
+
+def _statements(suite: Suite) -> str:
+    rows = []
+    for (word, asks), ones in _joined(((s.word, s.asks), s) for s in suite.statements):
+        sections = ", ".join(dict.fromkeys(one.section for one in ones))
+        rows.append((sections, word, asks, _places(list(dict.fromkeys(o.where for o in ones)))))
+    head = ("section", "word", "what the report has to say", "where it does")
+    return f"## {suite.title}: `suite: {suite.name}`\n\n{rows_below(head, rows)}"
+
+
+def _places(wheres: list[str]) -> str:
+    """Return the names of tables or figures, with their kind once in front."""
+    kinds = {where.partition(" ")[0] for where in wheres}
+    if len(kinds) > 1:
+        return ", ".join(wheres)
+    return f"{kinds.pop()} {', '.join(where.partition(' ')[2] for where in wheres)}"
+
+
+def _joined(
+    pairs: Iterable[tuple[tuple[str, str], T]],
+) -> Iterable[tuple[tuple[str, str], list[T]]]:
+    """Return rows that differ in one cell as one, in the order of their first mention."""
+    found: dict[tuple[str, str], dict[T, None]] = {}
+    for same, other in pairs:
+        found.setdefault(same, {})[other] = None
+    return [(same, list(others)) for same, others in found.items()]
+
+
+# --- all pages -----------------------------------------------------------------------------------
+
+PAGES = {name: HEAD + text for name, text in suite_pages().items()}
 # Pages of which a part has a source, and what makes it anew in the page.
 PARTS = {
     "command-line.md": command_line,
     "results.md": results,
     "../developer/summary.md": types,
-    "measures.md": measures_page.refreshed,
-    "standards.md": standards_page.refreshed,
-    "../developer/conformance.md": standards_page.conformance,
+    "measures.md": measures,
+    "standards.md": standards,
+    "../developer/conformance.md": conformance,
 }
 
 
@@ -233,9 +455,8 @@ def main() -> None:
         (FOLDER / name).write_text(text, "utf-8")
     for name, refreshed in PARTS.items():
         (FOLDER / name).write_text(refreshed((FOLDER / name).read_text("utf-8")), "utf-8")
-    words = measures_page.parse((FOLDER / "measures.md").read_text("utf-8"))
-    target = WORDS
-    target.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    words = words_of((FOLDER / "measures.md").read_text("utf-8"))
+    WORDS.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from rich.console import Console
 
 import golden
 import switchbench
@@ -41,8 +42,9 @@ from switchbench.records.directory import CONFIGURATION, PLAN, read_plan, write_
 from switchbench.records.schema import FORM, TABLES
 from switchbench.render.printer import Table
 from switchbench.render.report import build
-from switchbench.render.report.build import Facts, Sentences, Words
+from switchbench.render.report.build import Facts, Glance, Sentences, Words
 from switchbench.render.report.chart import Figure, unpacked
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import make_run, make_site, make_trial
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
@@ -149,8 +151,16 @@ def compare(name: str) -> str:
     return printed("compare", name, "--by", "transport")
 
 
+def screen(name: str) -> str:
+    """Return what a run prints on a terminal of 80 columns: without --all, the worst of all."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, no_color=True)
+    SummaryPrinter(golden.kept_summary(Path(name)), console).print(name)
+    return stream.getvalue()
+
+
 def report(name: str) -> str:
-    """Return the page's sections in their order, and of each figure its traces with their ends."""
+    """Return the page's sections in their order: words, sizes of tables, figures."""
     page = build._Page(Measured.load(Path(name)))
     page.finish()
     return "\n".join(line for section in page.sections.values() for line in outline(section)) + "\n"
@@ -160,9 +170,16 @@ def outline(section: Any) -> Iterator[str]:
     if section.parts:
         yield f"{section.title}: {section.contents}{'' if section.open else ', folded'}"
     for part in section.parts:
-        if isinstance(part, Figure):
-            yield f"  {part.name}: {part.title}"
-            yield from (f"    {line}" for line in map(trace, part.data))
+        figure = part.figure if isinstance(part, Glance) else part
+        if isinstance(figure, Figure):
+            yield f"  {figure.name}: {figure.title}, {figure.height} px"
+            yield from (f"    {json.dumps(short(one))}" for one in (*figure.data, figure.layout))
+        if isinstance(part, Glance):
+            yield f"  {part.sign} {part.word}: {part.text}"
+            yield from (
+                f"  {one.mood or '-'} {one.label}: {one.value}; {one.text}" for one in part.tiles
+            )
+            yield from (f"  {key}: {short(value)}" for key, value in (part.page or {}).items())
         elif isinstance(part, Table):
             yield f"  table {part.name}: {part.rows} rows, {len(part.columns)} columns"
         elif isinstance(part, Words):
@@ -173,22 +190,27 @@ def outline(section: Any) -> Iterator[str]:
             yield from (f"  {key}: {value}" for key, value in part.rows)
 
 
-def trace(one: dict[str, Any]) -> str:
-    ends = []
-    for axis in ("x", "y", "z"):
-        values = one.get(axis)
-        if values is None or (isinstance(values, list) and values and isinstance(values[0], str)):
-            continue
-        known = unpacked(values)
+def short(value: Any) -> Any:
+    """Return a value with five digits of each number, and of long arrays their ends and mean."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    long = isinstance(value, list) and len(value) > 16
+    if long and isinstance(value[0], str | list | dict | tuple):
+        return [short(value[0]), f"{len(value)} in all", short(value[-1])]
+    if long or (isinstance(value, dict) and "bdata" in value):
+        known = unpacked(value)
         known = known[~np.isnan(known)]
-        if known.size:
-            ends.append(f"{axis} {known.min():.5g} to {known.max():.5g}, mean {known.mean():.5g}")
-    return f"{one['type']} {one.get('name', '')}: {'; '.join(ends)}"
+        return f"{known.min():.5g} to {known.max():.5g}, mean {known.mean():.5g}"
+    if isinstance(value, dict):
+        return {key: short(one) for key, one in value.items()}
+    return list(map(short, value)) if isinstance(value, list | tuple) else value
 
 
-KINDS: dict[str, Callable[[str], str]] = {"table": table, "report": report, "compare": compare}
+KINDS: dict[str, Callable[[str], str]] = {
+    "table": table, "screen": screen, "report": report, "compare": compare,
+}  # fmt: skip
 CASES = [
-    *((kind, name) for name in golden.NAMES for kind in ("table", "report")),
+    *((kind, name) for name in golden.NAMES for kind in ("table", "screen", "report")),
     ("compare", "matrices"),
 ]
 

@@ -22,7 +22,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import golden
-import measures_page
+import pages
 from configs import TEXTS, needs_engine
 from conftest import Command
 from recorded import replace_rows, rows_in, write_tables
@@ -46,17 +46,12 @@ from switchbench.render.first_screen import named
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
-    ChartAxis,
-    ChartSpec,
     Figure,
-    Panel,
-    Trace,
     packed,
     unpacked,
 )
 from switchbench.render.report.first_page import about_what, first_page
 from switchbench.render.tables import Heading
-from switchbench.render.tables import Heading as names
 from synthetic import frame_side
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +76,7 @@ def block(page: str, name: str) -> Any:
 def test_definitions_are_those_of_the_page() -> None:
     """Made anew by: python tests/python/pages.py"""
     stored = json.loads(summary_form.WORDS.read_text())
-    assert stored == measures_page.parse((ROOT / "doc" / "reference" / "measures.md").read_text())
+    assert stored == pages.words_of((ROOT / "doc" / "reference" / "measures.md").read_text())
     assert len(stored) > 60
 
 
@@ -347,24 +342,6 @@ def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> Non
     assert set(known) == set(rates._TRAFFIC) == kinds
 
 
-def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:
-    sections = [one.section for one in drawn.values()]
-    assert sections == sorted(sections, key=list(names).index)
-    assert set(sections) == {
-        *(names.NODES, names.PAIRS, names.ALL_TO_ALL, names.WHOM, names.COURSE),
-        *(names.LATENCY, names.LOSS),
-    }
-
-
-def test_figures_are_values_of_json_with_a_definition(drawn: dict[str, Figure]) -> None:
-    for one in drawn.values():
-        assert json.loads(json.dumps([one.data, one.layout], allow_nan=False))
-        assert len(one.definition) > 60
-        assert "title" not in one.layout
-        for axis in ("xaxis", "yaxis"):
-            assert axis in one.layout
-
-
 def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> None:
     for one in drawn.values():
         lines = [t for t in one.data if t["type"] == "scatter" and "lines" in t["mode"]]
@@ -378,7 +355,9 @@ def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> N
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
     choice = Choice(ranks=8, transports=("tcp",), patterns=("pairs",), times_every=0)
     measured = Measured.load(simulate(tmp_path / "run", choice))
-    assert [one.name for one in figures(measured)] == ["pairs", "course-1"]
+    pairs, course = figures(measured)
+    assert (pairs.name, course.name) == ("pairs", "course-1")
+    assert course.data[0]["line"]["shape"] == "vh"
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -664,7 +643,7 @@ def summary_of(**more: Any) -> dict[str, Any]:
 
 
 def test_ports_stand_as_on_the_devices_front() -> None:
-    ((switch, ports),) = first_page(summary_of()).faces  # type: ignore[arg-type]
+    ((switch, ports),) = first_page(summary_of())["faces"]  # type: ignore[arg-type]
     assert switch == "switch"
     assert [(one.label, one.mood, one.share) for one in ports] == [
         ("p1", "good", "95 %"),
@@ -716,8 +695,8 @@ def test_many_clauses_and_suspects_are_counted() -> None:
         expectations=[clause] * 13 + [failed], location={"suspects": [SUSPECT] * 4}
     )
     page = first_page(summary)  # type: ignore[arg-type]
-    assert [one["verdict"] for one in page.clauses[:2]] == ["FAIL", "PASS"]
-    assert page.further == "2 clauses and 1 suspect more below."
+    assert [one["verdict"] for one in page["clauses"][:2]] == ["FAIL", "PASS"]
+    assert page["further"] == "2 clauses and 1 suspect more below."
 
 
 def test_the_page_prints(tmp_path: Path, cli: Command) -> None:
@@ -813,66 +792,3 @@ def test_results_without_streams_have_nothing_to_say(tmp_path: Path) -> None:
     measured = Measured(tmp_path, {"plans": [{"traffic": "pingpong"}]})
     assert list(times.predictions(measured)) == []
     assert measured.notes == []
-
-
-# --- what the drawer makes of a specification of a figure -----------------------------------------
-
-
-LINE = ChartSpec(
-    "name", "a title", "What it is.", "Section", "line", ChartAxis("Nodes", "ranks"),
-    ChartAxis("Payload, {unit}", "mean"), "{ranks:d} nodes of {label}: {mean} {unit} ({name})",
-)  # fmt: skip
-COLUMNS = {"ranks": [2, 4], "mean": np.array([1.0, np.nan]), "name": ["a", "b"]}
-
-
-def charted(spec: ChartSpec, *traces: Trace, **panel: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the first trace, and the layout."""
-    figure = spec.draw(Panel("of all", traces, unit="Mbit/s", **panel))
-    assert (figure.name, figure.title) == ("name", "A title, of all")
-    return figure.data[0], figure.layout
-
-
-def test_a_line_with_its_hover() -> None:
-    trace, layout = charted(LINE, Trace("tcp", COLUMNS))
-    assert (trace["type"], trace["mode"]) == ("scatter", "lines+markers")
-    assert (trace["x"], trace["y"]) == ([2, 4], [1.0, None])
-    assert trace["customdata"] == [["a"], ["b"]]
-    assert trace["hovertemplate"] == ("%{x:d} nodes of tcp: %{y:,.4~r} Mbit/s (%{customdata[0]})")
-    assert layout["yaxis"]["title"]["text"] == "Payload, Mbit/s"
-    assert layout["showlegend"] is False
-
-
-def test_bars_stand_beside_their_names() -> None:
-    spec = replace(
-        LINE, mark="bars", x=ChartAxis("", "mean"), y=ChartAxis(column="name", kind="names"),
-        spread=("low", "high"), values="auto",
-    )  # fmt: skip
-    spread = {"low": np.array([0.5, 0.0]), "high": np.array([3.0, 0.0])}
-    other = Trace("udp", {"mean": [1.0], "name": ["c"], "ranks": [1]} | spread)
-    trace, layout = charted(spec, Trace("tcp", COLUMNS | spread), replace(other, style=1))
-    assert layout["yaxis"]["categoryarray"] == ["a", "b", "c"]
-    assert layout["showlegend"] is True
-    assert trace["text"] == ["1.000", "-"]
-    assert unpacked(trace["error_x"]["array"])[0] == 2.0
-    assert unpacked(trace["error_x"]["arrayminus"])[0] == 0.5
-
-
-@pytest.mark.parametrize(("style", "dash"), [(0, "solid"), (3, "dashdot")])
-def test_a_thin_line_has_the_style_of_the_one_beside_it(style: int, dash: str) -> None:
-    trace, _ = charted(LINE, Trace("tcp", COLUMNS, thin=True, style=style, shape="hv"))
-    assert (trace["line"]["dash"], trace["line"]["width"]) == (dash, 1)
-    assert trace["line"]["shape"] == "hv"
-    assert trace["marker"]["symbol"].endswith("-open")
-
-
-def test_what_has_no_value_is_no_key() -> None:
-    """Plotly takes a marker of null for one, and draws nothing."""
-    trace, _ = charted(LINE, Trace("tcp", COLUMNS, more={"marker": None, "opacity": 0.5}))
-    assert "marker" not in trace
-    assert trace["opacity"] == 0.5
-
-
-def test_sizes_have_ticks_that_people_know() -> None:
-    spec = replace(LINE, x=ChartAxis("Message size", "size", "sizes"), hover="{size}: {mean}")
-    _, layout = charted(spec, Trace("tcp", {"size": [1024, 65536], "mean": [1.0, 2.0]}))
-    assert layout["xaxis"]["ticktext"] == ["1 KiB", "4 KiB", "16 KiB", "64 KiB"]

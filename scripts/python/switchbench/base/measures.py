@@ -2,7 +2,7 @@
 """Registry of measures: measures.toml declares each once, with unit, words and formula.
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
-and the tables of doc/reference/measures.md are generated from it (tests/python/measures_page.py).
+and the tables of doc/reference/measures.md are generated from it (tests/python/pages.py).
 """
 
 from __future__ import annotations
