@@ -483,71 +483,24 @@ def way(paths: Paths, src: int, dst: int) -> list[str]:
     return [f"{e.kind} {e.name} {e.direction}".rstrip() for e in found]
 
 
-def test_a_lab_has_hosts_cables_ports_modules_and_trunks_on_its_paths() -> None:
-    lab = topology.parse(
-        {
-            "topology": 1,
-            "modules": ["left", "right"],
-            "rate": "100M",
-            "nodes": {"node[1-2]": {"module": "left"}, "node[3-4]": {"module": "right"}},
-            "trunks": [{"between": ["left", "right"], "links": 2}],
-        },
-        "two",
-    )
-    wiring = fabric.wiring(lab)
-    assert wiring.source == "topology file two"
-    paths = paths_of(site(["left", "left", "right", "right"], wiring.cables))
-    assert way(paths, 0, 1) == [
-        "host n0:e0 send",
-        "cable n0:e0 - left:p0 from n0:e0 to left",
-        "port left:p0 in",
-        "module left",
-        "port left:p1 out",
-        "cable n1:e0 - left:p1 from left to n1:e0",
-        "host n1:e0 receive",
-    ]
-    assert way(paths, 3, 0)[3:6] == [
-        "module right",
-        "trunk left - right from right to left",
-        "module left",
-    ]
-    (trunk,) = (e for e in paths.elements if e.direction == "from left to right")
-    assert (trunk.links, trunk.line_bps) == (2, 200e6)
-    assert not any(element.kind == "group" for element in paths.elements)
-
-
-def test_switches_that_a_switch_can_choose_from_count_as_one() -> None:
-    cables = [CableBundle(f"leaf{i}", f"spine{j}", G10) for i in range(2) for j in range(4)]
-    paths = paths_of(site(["leaf0", "leaf0", "leaf1", "leaf1"], cables))
-    assert way(paths, 0, 3)[3:8] == [
-        "module leaf0",
-        "trunk leaf0 - spine[0-3] from leaf0 to spine[0-3]",
-        "module spine[0-3]",
-        "trunk leaf1 - spine[0-3] from spine[0-3] to leaf1",
-        "module leaf1",
-    ]
-    (up,) = (e for e in paths.elements if e.direction == "from leaf0 to spine[0-3]")
-    assert (up.links, up.line_bps) == (4, 4.0 * G10)
-
-
-def test_without_a_topology_paths_have_hosts_and_groups() -> None:
-    groups = {"a": ("n0:e0", "n1:e0"), "b": ("n2:e0",), "c": ("n3:e0",)}
-    paths = paths_of(site([None] * 4, None, groups=groups))
-    assert paths.source == "none"
-    assert way(paths, 0, 1) == ["host n0:e0 send", "group a", "host n1:e0 receive"]
-    assert way(paths, 0, 2) == [
-        "host n0:e0 send",
-        "group a to other groups",
-        "group a - b from a to b",
-        "group b from other groups",
-        "host n2:e0 receive",
-    ]
-
-
-def test_pairs_without_a_way_are_located_by_their_groups() -> None:
-    paths = paths_of(site(["x", "x", "y", "y"], []))
-    assert way(paths, 0, 1)[3] == "module x"
-    assert way(paths, 0, 2)[3:6] == ["module x", "group x - y from x to y", "module y"]
+@pytest.mark.rows
+def test_paths_have_the_elements_between_two_ports(
+    switches: list[str | None], wiring: Any, groups: dict[str, list[str]],
+    ways: list[tuple[int, int, int, list[str]]], trunk: list[object],
+) -> None:  # fmt: skip
+    """`wiring` is a topology file, or pairs of switches with a cable of 10 Gbit/s."""
+    if isinstance(wiring, dict):
+        cables = fabric.wiring(topology.parse(wiring, "two")).cables
+    else:
+        cables = wiring and [CableBundle(*ends, G10) for ends in wiring]
+    paths = paths_of(site(switches, cables, groups=groups))
+    assert paths.source == ("none" if cables is None else "topology file X")
+    for src, dst, begin, words in ways:
+        assert way(paths, src, dst)[begin : begin + len(words)] == words
+    trunks = [[e.direction, e.links, e.line_bps] for e in paths.elements if e.kind == "trunk"]
+    assert trunk in ([], *trunks)
+    kinds = {element.kind for element in paths.elements}
+    assert ("group" in kinds) == ("group " in str(ways))
 
 
 # --- observations --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from conftest import Command
 from golden import unpack
 from recorded import fed, replace_rows, results, rows_in
 from switchbench.analysis import sealing
-from switchbench.analysis.judge import Judge, exit_status
+from switchbench.analysis.judge import clause_judges, exit_status
 from switchbench.analysis.sealing import junit, write_record
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
@@ -158,8 +158,8 @@ def test_a_clause_over_a_plan_judges_what_the_plans_table_shows() -> None:
 
 def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:
     trial = make_trial(SITE)
-    judging = Judge([clause("lost_frames", "== 0")], [trial])
-    (judged,) = judging.verdicts({}, {(trial.id, trial.repeat)})
+    (judge,) = clause_judges([clause("lost_frames", "== 0")], [trial])
+    judged = judge.verdict({}, {(trial.id, trial.repeat)})
     assert (judged["judged"], judged["verdict"]) == (0, "INCONCLUSIVE")
     assert judged["reason"] == "nothing was measured that it is about"
 

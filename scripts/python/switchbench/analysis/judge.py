@@ -158,8 +158,8 @@ def _together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
 
 
 @dataclass
-class _Seen:
-    """Values observed so far for one clause."""
+class ClauseJudge:
+    """Judge of one clause: the values that were observed so far, and the verdict on them."""
 
     clause: Clause
     wanted: set[TrialKey]  # trials to which the clause applies
@@ -182,8 +182,11 @@ class _Seen:
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
-        """Add a phase that the clause's `where` selects."""
-        self.trials.add((result.key.trial, result.key.repeat))
+        """Judge one measured phase, if the clause's `where` selects its trial."""
+        trial = result.key.trial, result.key.repeat
+        if trial not in self.wanted:
+            return
+        self.trials.add(trial)
         if self.clause.measure.when_limited != VALID:
             for limit in result.entry["tester_limited"]:
                 self.limits.setdefault(limit["port"], limit["reason"])
@@ -196,9 +199,11 @@ class _Seen:
                 key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
                 self.gathered.setdefault(key, []).append(sample)
 
-    def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Add a plan that the clause's `where` selects, with the entries of its phases."""
+    def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
+        """Judge a whole plan with the entries of its phases, if the clause is of such plans."""
         measure = self.clause.measure
+        if not self.is_of_plans or trial not in self.wanted:
+            return
         here = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
         value = at(plan, measure.plan)
         limited = [bool(entry["tester_limited"]) for entry in entries]
@@ -211,7 +216,11 @@ class _Seen:
         self._judge(JudgedValue(value if whole else None, here))
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
-        """Return the clause's entry in the summary."""
+        """Return the clause's entry of the summary's `expectations`, after the last phase.
+
+        `unsure` has trials whose mean over repeats is not sure enough, with the reason;
+        `not_needed` has repeats that were skipped because the mean was sure.
+        """
         wanted = self.wanted - not_needed
         for samples in self.gathered.values():
             value, place, limited = _together(samples, self.clause.measure.over_phases)
@@ -316,45 +325,23 @@ class _Seen:
         return doubts
 
 
-class Judge:
-    """Clauses of a run; a clause that can never be judged is invalid before any traffic."""
+def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list[ClauseJudge]:
+    """Return a judge of each clause; a clause that can never be judged is invalid.
 
-    def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
-        """Parse the clauses and select the trials of each."""
-        every = list(trials)
-        self._clauses: list[_Seen] = []
-        for spec in expectations:
-            where = spec.get("where") or {}
-            wanted = {(trial.id, trial.repeat) for trial in selected(where, every)}
-            clause = parse_clause(spec)
-            if not wanted:
-                raise ConfigurationError(
-                    f"{name_of(spec)}: where: no trial of this run matches {dict(where)}; "
-                    "`switchbench plan` lists the trials"
-                )
-            self._clauses.append(_Seen(clause, wanted))
-
-    def add(self, result: PhaseResult) -> None:
-        """Judge one measured phase."""
-        for seen in self._clauses:
-            if (result.key.trial, result.key.repeat) in seen.wanted:
-                seen.add(result)
-
-    def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Judge a whole plan with the entries of its phases."""
-        for seen in self._clauses:
-            if seen.is_of_plans and trial in seen.wanted:
-                seen.add_plan(plan, entries)
-
-    def verdicts(
-        self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
-    ) -> list[ClauseEntry]:
-        """Return the summary's `expectations`, after the last phase.
-
-        `unsure` has trials whose mean over repeats is not sure enough, with the reason;
-        `not_needed` has repeats that were skipped because the mean was sure.
-        """
-        return [seen.verdict(unsure, not_needed) for seen in self._clauses]
+    Clauses are parsed, and the trials of each are selected, before any traffic.
+    """
+    every, judges = list(trials), []
+    for spec in expectations:
+        where = spec.get("where") or {}
+        wanted = {(trial.id, trial.repeat) for trial in selected(where, every)}
+        clause = parse_clause(spec)
+        if not wanted:
+            raise ConfigurationError(
+                f"{name_of(spec)}: where: no trial of this run matches {dict(where)}; "
+                "`switchbench plan` lists the trials"
+            )
+        judges.append(ClauseJudge(clause, wanted))
+    return judges
 
 
 def clause_entry(

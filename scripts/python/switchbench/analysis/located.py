@@ -57,7 +57,6 @@ MOST_FLOWS = 100  # findings of one kind
 MOST_UNTESTED = 100
 NOISE = 0.01  # share of lost frames that suspects may leave unexplained by chance
 UNITS = {"capacity": ("Mbit/s", 1e-6), "size": ("bytes", 1.0)}
-NO_SIZE = ("dead", "intermittent")
 TIMES = ("s", "us", "s/GB")  # units of measures that no suspect explains
 WARNINGS = ("duplication", "reordering")  # kinds of suspects that are only warnings
 CAUSES = {
@@ -449,10 +448,7 @@ def _ports_at(element: Element, site: Site) -> list[str]:
 
 def _suspect(one: Suspect, site: Site) -> Entry:
     unit, scale = UNITS.get(one.kind, ("%", 100.0))
-    sizes = [
-        None if one.kind in NO_SIZE or math.isnan(size) else size * scale
-        for size in (one.value, one.low, one.high)
-    ]
+    sizes = [None if math.isnan(size) else size * scale for size in (one.value, one.low, one.high)]
     first = min(one.phases, default=None)
     return filled(
         "SuspectEntry",

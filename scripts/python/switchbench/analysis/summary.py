@@ -39,7 +39,7 @@ from ..records.summary_form import (
 )
 from ..search.suites.declaration import TrialFacts
 from . import series
-from .judge import Judge, exit_status, left_out, nothing_judged, overall
+from .judge import clause_judges, exit_status, left_out, nothing_judged, overall
 from .located import Locator
 from .measures import MisdeliveredFrames, PhaseResult, or_zero, surplus_frames
 from .phases import (
@@ -102,7 +102,7 @@ class Summary:
         self._expected = Expected(run)
         self._trials = self._expected.trials
         judged = [trial for trial in run.trials if not trial.locating]
-        self._judge = Judge(() if brief or run.suite else run.expectations, judged)
+        self._judges = clause_judges(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
         self._results = PhaseResults(run)
         self.locator = Locator(run)
@@ -245,7 +245,8 @@ class Summary:
         missing = self._missing()
         trials = self._trials.items()
         doubts = {key: why for key, trial in trials if (why := self._repeats.doubt(trial))}
-        expectations = self._judge.verdicts(doubts, self._not_needed())
+        not_needed = self._not_needed()
+        expectations = [judge.verdict(doubts, not_needed) for judge in self._judges]
         self.locator.explain(expectations)
         status: str = "partial" if reasons or missing else "complete"
         if not self._entries:
@@ -340,8 +341,8 @@ class Summary:
             own = trial.of(key.network)
             self._ports.add(result, own.transport)
             self.locator.add(result, own)
-            if not trial.locating:
-                self._judge.add(result)
+            for judge in () if trial.locating else self._judges:
+                judge.add(result)
             if trial.search is not None:
                 open_trial.results.append(result)
             above = windows_above_line(result, self._run.site)
@@ -365,7 +366,8 @@ class Summary:
             if entries := by_network.get(part.network):
                 plan = plan_entry(trial, entries, open_trial.ended)
                 self._plans.append(plan)
-                self._judge.add_plan(key, plan, entries)
+                for judge in self._judges:
+                    judge.add_plan(key, plan, entries)
                 is_whole = plan["phases_measured"] == plan["phases"]
                 is_whole &= all(entry["state"] == "complete" for entry in entries)
                 value = plan["throughput"]["mean"] if is_whole else None

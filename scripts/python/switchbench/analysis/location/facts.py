@@ -193,18 +193,12 @@ WORDS: Mapping[str, str] = {
     "wrong-port": "sends {value} ({low} to {high}) of frames to a wrong port",
     "burst": "loses {value} ({low} to {high}) of frames in bursts, below its capacity",
 }
-_RATES = {"loss", "duplication", "reordering", "corruption", "flooding", "wrong-port", "burst"}
-
-
-def percent(share: float) -> str:
-    """Return a share in percent with at most three significant digits."""
-    return f"{100 * share:.3g} %"
 
 
 def _quantity(kind: str, value: float) -> str:
-    if kind in _RATES:
-        return percent(value)
-    return f"{value:,.0f} B" if kind == "size" else format.bit_rate(value)
+    if kind == "capacity":
+        return format.bit_rate(value)
+    return f"{value:,.0f} B" if kind == "size" else f"{100 * value:.3g} %"
 
 
 def element_words(element: Element) -> str:
@@ -264,17 +258,8 @@ class Suspect:
     measure: str
     pair: tuple[int, int]
 
-    def summary(self) -> str:
-        """Return element and fault in a few words: "leaf1:p5 out (towards node5) loses 1.2 %"."""
-        sizes = {
-            name: _quantity(self.kind, value)
-            for name, value in (("value", self.value), ("low", self.low), ("high", self.high))
-        }
-        when = f", from {self.when[0]:.1f} to {self.when[1]:.1f} s" if self.when else ""
-        return f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
-
     def brief(self) -> str:
-        """Return element and fault in a few words, without the interval."""
+        """Return element and fault in a few words: "leaf1:p5 out (towards node5) loses 1.2 %"."""
         words = WORDS[self.kind].replace(" ({low} to {high})", "")
         return (
             f"{element_words(self.element)} {words.format(value=_quantity(self.kind, self.value))}"
@@ -299,8 +284,14 @@ class Suspect:
         return f"cannot be told apart from {shown}{advice}"
 
     def sentence(self) -> str:
-        """Return the suspect in one sentence."""
-        return "; ".join(x for x in (self.summary(), self.evidence(), self.others()) if x)
+        """Return the suspect in one sentence, with its interval and evidence."""
+        sizes = {
+            name: _quantity(self.kind, value)
+            for name, value in (("value", self.value), ("low", self.low), ("high", self.high))
+        }
+        when = f", from {self.when[0]:.1f} to {self.when[1]:.1f} s" if self.when else ""
+        fault = f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
+        return "; ".join(x for x in (fault, self.evidence(), self.others()) if x)
 
 
 @dataclass(frozen=True)
