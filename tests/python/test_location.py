@@ -32,7 +32,7 @@ from location_sim import (
 )
 from recorded import Feed, fed, replace_rows, rows_in, validate_summary, write_tables
 from switchbench.analysis.location import inference
-from switchbench.analysis.location.channel import Channel, ElementClasses, Hashing
+from switchbench.analysis.location.channel import Channel, Hashing, classify
 from switchbench.analysis.location.facts import (
     Element,
     IntervalRows,
@@ -397,10 +397,8 @@ def trunk_of(links: int, loads: np.ndarray, lost: np.ndarray) -> Channel:
         np.full(len(rows), 1518.0), none,
     )  # fmt: skip
     trunk = Element("trunk a - b", "trunk", "from a to b", links=links, line_bps=links * LINK)
-    channel.classes = ElementClasses(
-        [[0]], [trunk], rows, 0 * rows, rows, np.array([0, len(rows)]), np.array([flows]),
-        np.arange(len(rows) + 1),
-    )  # fmt: skip
+    paths = Paths([trunk], ["p"] * 2 * flows, lambda src, _: (np.arange(len(src)), 0 * src))
+    classify(channel, paths, rows[:0])
     return channel
 
 
@@ -825,20 +823,11 @@ def test_ports_are_where_the_topology_file_has_their_hosts() -> None:
     assert (site.wiring.source, site.wiring.problems) == ("topology file hall", ())
 
 
-@pytest.mark.parametrize(
-    ("site", "changes", "words"),
-    [
-        (hosts("a", "b", "c"), {}, "topology file hall has no host c"),
-        (hosts("a", "b", a=("leaf2", "9")), {}, "has a:e0 at leaf1, the site's wiring at leaf2 9"),
-        (
-            hosts("a", "b"),
-            {"links": [{"between": ["a", "leaf2"]}]},
-            "has a on several switches: the site's `wiring` is needed to say where a:e0 is",
-        ),
-    ],
-)
-def test_what_does_not_match_is_a_sentence(site: Site, changes: dict[str, Any], words: str) -> None:
-    wiring = wired(site, hall(**changes)).wiring
+@pytest.mark.rows
+def test_what_does_not_match_is_a_sentence(
+    names: list[str], places: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    wiring = wired(hosts(*names, **places), hall(**changes)).wiring
     assert wiring is not None
     (problem,) = wiring.problems
     assert words in problem

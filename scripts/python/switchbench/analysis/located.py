@@ -45,7 +45,6 @@ from .location.facts import (
     Misdelivered,
     Observations,
     Oversubscription,
-    Paths,
     PhaseFacts,
     Suspect,
 )
@@ -206,10 +205,6 @@ class Locator:
                 one = next((one for one in suspects if ends & {*one["ports"]}), suspects[0])
                 clause["reason"] = f"suspect: {one['brief']}"
 
-    def paths(self) -> Paths:
-        """Return the paths of the site's ports."""
-        return paths_of(self._site, self.lines)
-
     def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
         if self._made is None:
             with np.errstate(all="ignore"):
@@ -217,7 +212,7 @@ class Locator:
         return self._made
 
     def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
-        observations, paths = self.observations(), self.paths()
+        observations, paths = self.observations(), paths_of(self._site, self.lines)
         found = locate(observations, paths)
         test = found.next_test
         lost = float(np.nansum(observations.lost))

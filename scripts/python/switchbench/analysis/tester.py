@@ -191,14 +191,10 @@ def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
 
     The ports are those of `PhaseFlows.ends`; NaN is unknown.
     """
-    hosts = _hosts(result)
-    sender, receiver = (
-        dict(zip(result.ports.texts("port"), hosts[name].tolist(), strict=True))
-        for name in ("sender_host", "receiver_host")
-    )
+    hosts = {cause: _by_port(result.ports, frames) for cause, frames in _hosts(result).items()}
     for cause, end, unknown, frames in (
-        ("sender_host", "src", np.nan, sender),
-        ("receiver_host", "dst", np.nan, receiver),
+        ("sender_host", "src", np.nan, hosts["sender_host"]),
+        ("receiver_host", "dst", np.nan, hosts["receiver_host"]),
         ("other_traffic", "dst", 0.0, result.displaced),
         ("late_sender", "dst", 0.0, clumped_frames(result)),
     ):
@@ -253,6 +249,10 @@ def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
     sender = np.where(forwards, missing, dropped)
     receiver = _receiver_host(ports)
     return {"sender_host": sender, "receiver_host": receiver, "wire_errors": ports.floats("errors")}
+
+
+def _by_port(ports: Rows, values: Floats) -> dict[str, float]:
+    return dict(zip(ports.texts("port"), values.tolist(), strict=True))
 
 
 def _receiver_host(ports: Rows) -> Floats:
@@ -352,10 +352,9 @@ def host_limits(
     The network held a port back in two cases: PAUSE frames, counted with their longest time; and a
     port that refused frames and also loses frames to it, since its link is slow in both directions.
     """
-    names = ports.texts("port")
-    pauses, refused = (
-        dict(zip(names, m.or_zero(ports.floats(key)).tolist(), strict=True))
-        for key in ("pause", "send_refused")
+    pauses, refused, host_drops = (
+        _by_port(ports, m.or_zero(m.port_column(ports, key)))
+        for key in ("pause", "send_refused", "host_drops")
     )
     # Only transports of frames are judged: TCP sends less than intended where the network is slow.
     intended, sent = flows["intended"], flows["sent_frames"]
@@ -383,8 +382,7 @@ def host_limits(
         for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
             port = flows.pairs[flow][place]
             off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
-    counts = zip(names, m.observed(m.port_column(ports, "host_drops")), strict=True)
-    drops = {name: int(count) for name, count in counts if count}
+    drops = {name: int(count) for name, count in host_drops.items() if count}
     said = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
     return [
         _limit(
@@ -437,8 +435,8 @@ def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
     Where no port reports its start, it is the nodes' skew.
     """
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
-    starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)
-    begun = {name: at_ns for name, at_ns in starts if at_ns}
+    starts = _by_port(ports, m.or_zero(ports.floats("start_run_ns")))
+    begun = {name: at_ns for name, at_ns in starts.items() if at_ns}
     if agreed and begun:
         late = {name: (at_ns - agreed[0]) / 1e6 - delay_ms for name, at_ns in begun.items()}
     else:

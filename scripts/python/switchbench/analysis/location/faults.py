@@ -59,7 +59,8 @@ class PlacedFault:
     """Fault of one class of elements in one channel.
 
     form: "share" (value: share of frames) or "capacity" (value: bit/s).
-    kind: a kind of Suspect, or "expected" for the line of a healthy element. Limits for a fault of
+    kind: a kind of Suspect, or "expected" for the line of a healthy element: these come first in a
+        model. Limits for a fault of
         some rows: frames above `size_above`, `bursts`, phases from `phases[0]` to `phases[1]`,
         `pairs` (numbers in the channel).
     penalty: the fault's cost.
@@ -735,11 +736,10 @@ def _place(
 
 def _drop(model: Model) -> None:
     """Drop each fault whose likelihood no longer exceeds its penalty."""
-    for index in reversed(range(len(model.faults))):
-        if model.faults[index].kind != "expected":
-            rest = without(model, index)
-            if objective(rest) > objective(model):
-                model.use(rest.faults)
+    for index in reversed(range(model.lines, len(model.faults))):
+        rest = without(model, index)
+        if objective(rest) > objective(model):
+            model.use(rest.faults)
 
 
 def _by_chance(fault: PlacedFault) -> bool:
@@ -771,9 +771,7 @@ def _split(model: Model, index: int) -> bool:
 def _improve(model: Model) -> bool:
     """Fit all faults again, and replace faults that have a better alternative."""
     changed, by_chance = False, 0
-    for index in range(len(model.faults)):
-        if model.faults[index].kind == "expected":
-            continue
+    for index in range(model.lines, len(model.faults)):
         by_chance += _by_chance(model.faults[index])
         if by_chance <= MOST_SPLIT and _split(model, index):
             return True

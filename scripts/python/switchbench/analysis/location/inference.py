@@ -78,11 +78,8 @@ def locate(observations: Observations, paths: Paths) -> Location:
     crowded = np.zeros(len(observations), np.bool_)
     for channel in _channels(observations, _usable(observations, problems), crowded):
         model = _explained_channel(channel, paths, observations)
-        located += [
-            _suspect(model, index, observations)
-            for index, fault in enumerate(model.faults)
-            if fault.kind != "expected"
-        ]
+        sought = range(model.lines, len(model.faults))
+        located += [_suspect(model, index, observations) for index in sought]
         if channel.measure == "rate":
             crowded[channel.rows[model.p > 0.03]] = True
         if channel.measure == "loss":
@@ -222,19 +219,15 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
     suffering: rows whose pairs may be at fault themselves.
     """
     classify(channel, paths, suffering)
-    if channel.measure not in ("loss", "rate"):
-        return Model(channel, phases)
     classes = channel.classes
     faults = []
-    for place, members in enumerate(classes.members):
-        lines = [classes.elements[m].line_bps for m in members]
-        line = min((x for x in lines if x == x), default=nan)
-        single = all(classes.elements[m].links == 1 or classes.elements[m].pooled for m in members)
-        if line != line or not single:
-            continue
+    for place, numbers in enumerate(classes.members if channel.measure in ("loss", "rate") else ()):
+        members = [classes.elements[m] for m in numbers]
+        line = min((x.line_bps for x in members if x.line_bps == x.line_bps), default=np.inf)
         row = classes.row[classes.incidences(place)]
         load = np.bincount(channel.phase[row], channel.load_bps[row])
-        if (load > ABOVE_LINE * line).any():
+        single = all(x.links == 1 or x.pooled for x in members)
+        if single and (load > ABOVE_LINE * line).any():
             faults.append(PlacedFault(place, "expected", "capacity", line))
     return Model(channel, phases, faults)
 
@@ -261,9 +254,8 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     select(part)
     model = _model(channel, paths, phases, np.zeros(0, np.int64))
     model.use(model.faults + _carried_over(part, model))
-    for index, fault in enumerate(model.faults):
-        few = len(fault.where(channel, model.fan_in)) <= MANY_ROWS
-        if few and fault.kind != "expected":
+    for index in range(model.lines, len(model.faults)):
+        if len(model.faults[index].where(channel, model.fan_in)) <= MANY_ROWS:
             refit(model, index)
     excess = model.excess()
     left = np.argsort(-excess, kind="stable")[:MOST_ALONE]
@@ -287,11 +279,9 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
     ports = int(max(channel.src.max(initial=0), channel.dst.max(initial=0))) + 1
     pair_of = np.searchsorted(channel.src * ports + channel.dst, seen.src * ports + seen.dst)
     made = []
-    for fault in part.faults:
-        members = seen.classes.members[fault.place]
-        if fault.kind == "expected" or seen.classes.elements[members[0]].kind == "pair":
-            continue
-        places = {place_of[member] for member in members if member in place_of}
+    for fault in part.faults[part.lines :]:
+        members = seen.classes.members[fault.place]  # pairs are no elements of the whole model
+        places = {place_of[one] for one in members if one in place_of}
         if len(places) == 1:
             pairs = fault.pairs and frozenset(pair_of[list(fault.pairs)].tolist())
             made.append(replace(fault, place=places.pop(), pairs=pairs))
@@ -303,9 +293,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
     channel, classes = model.channel, model.channel.classes
     transports = np.array([facts.transport for facts in found.phases])
     made = []
-    for fault in model.faults:
-        if fault.kind != "expected":
-            continue
+    for fault in model.faults[: model.lines]:
         at, share = model.shares(fault)
         row, share = classes.row[at[share > 0]], share[share > 0]
         phase = channel.phase[row]

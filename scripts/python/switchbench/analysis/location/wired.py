@@ -222,6 +222,8 @@ def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
 
 def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
     """Yield the connected parts of a site's networks."""
+    import networkx  # a sixth of a second
+
     wiring = site.wiring or Wiring("")
     number = {port.name: place for place, port in enumerate(site.ports)}
     for network, ports in site.networks.items():
@@ -231,61 +233,45 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             CableBundle(port_of.get(c.a, c.a), port_of.get(c.b, c.b), c.rate_bps, c.links)
             for c in wiring.cables
         ]
-        islands = list(_connected(ports, cables, wiring.routed))
-        if site.wiring is not None and len(islands) > 1:
-            one, other = (members[0] for members, _ in islands[:2])
+        access = [
+            Link(port.name, port.switch, int(np.nan_to_num(parts.line_bps(port.name))) or 1)
+            for port in ports
+            if port.switch
+        ]
+        ends = [(c.a, c.b) for c in cables] + [(link.a, link.b) for link in access]
+        graph = networkx.Graph(ends)
+        islands = networkx.connected_components(graph)
+        island_of = {name: island for island, names in enumerate(islands) for name in names}
+        connected: defaultdict[int, list[Port]] = defaultdict(list)
+        for port in ports:
+            if port.name in island_of:
+                connected[island_of[port.name]].append(port)
+        if site.wiring is not None and len(connected) > 1:
+            one, other = (members[0] for members in list(connected.values())[:2])
             parts.problems.append(
                 f"{wiring.source} has no path between {one.name} ({one.switch}) and {other.name} "
                 f"({other.switch}): what lies between their switches counts as one"
             )
-        for members, some in islands:
+        for island, members in connected.items():
             if len(members) < 2:
                 continue
+            some = [cable for cable in cables if island_of[cable.a] == island]
+            merged = some if site.launcher.in_lab else _one_way(members, some)
+            # Unknown rates are 1, since routes do not use them.
+            links = [link for link in access if island_of[link.a] == island]
+            links += [Link(c.a, c.b, c.rate_bps or 1, c.links) for c in merged]
+            hosts = dict.fromkeys(port.name for port in members)
+            places = dict.fromkeys(end for link in links for end in (link.a, link.b))
+            switches = tuple(place for place in places if place not in hosts)
+            routers = frozenset(hosts if wiring.routed else ())
             try:
-                merged = some if site.launcher.in_lab else _one_way(members, some)
-                fabric = _fabric(network, members, merged, wiring.routed, parts)
-                routes = Routes(fabric)
+                routes = Routes(Fabric(network, tuple(hosts), switches, tuple(links), routers))
             except FabricError as error:
                 parts.problems.append(f"{wiring.source}: {error.messages[0]}")
                 continue
             ranks = np.full(len(number), -1, np.int64)
-            ranks[[number[port.name] for port in members]] = np.arange(len(members))
+            ranks[[number[name] for name in hosts]] = np.arange(len(hosts))
             yield _Routed(ranks, routes, _resources(routes, merged, parts))
-
-
-def _connected(
-    ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool
-) -> Iterator[tuple[list[Port], list[CableBundle]]]:
-    """Yield ports and cables of each connected part of the network."""
-    import networkx  # a sixth of a second
-
-    access = ((port.name, port.switch) for port in ports if port.switch)
-    graph = networkx.Graph([*((cable.a, cable.b) for cable in cables), *access])
-    parts = networkx.connected_components(graph)
-    part_of = {name: number for number, part in enumerate(parts) for name in part}
-    members: defaultdict[int, list[Port]] = defaultdict(list)
-    for port in ports:
-        if port.switch or (routed and port.name in part_of):
-            members[part_of[port.name]].append(port)
-    for number, some in members.items():
-        yield some, [cable for cable in cables if part_of[cable.a] == number]
-
-
-def _fabric(
-    name: str, ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool, parts: _Parts
-) -> Fabric:
-    """Return the graph with ports as hosts; unknown rates are 1, since routes do not use them."""
-    hosts = tuple(port.name for port in ports)
-    switches = dict.fromkeys(port.switch for port in ports if port.switch)
-    switches |= dict.fromkeys(e for c in cables for e in (c.a, c.b) if e not in set(hosts))
-    access = [
-        Link(port.name, port.switch, int(np.nan_to_num(parts.line_bps(port.name))) or 1)
-        for port in ports
-        if port.switch
-    ]
-    trunks = [Link(c.a, c.b, c.rate_bps or 1, c.links) for c in cables]
-    routers = frozenset(hosts) if routed else frozenset[str]()
-    return Fabric(name, hosts, tuple(switches), (*access, *trunks), routers)
 
 
 def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> Ints:
