@@ -232,7 +232,8 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
     const uintptr_t payload = (uintptr_t)(memory != NULL ? memory : qp->port->payload.at + head);
     const unsigned flags = at->length <= qp->inline_bytes ? IBV_SEND_INLINE : 0;
     const int parts = rest > 0 ? 2 : 1;
-    uint32_t sequence = (uint32_t)at->sequence, place = at->place, next = out->next;
+    uint32_t sequence = (uint32_t)at->sequence, next = out->next;
+    uint32_t place = memory != NULL ? 0 : at->place; /* payload of all streams has places */
 
     out->header = message_cursor_header(at, &out->end.base.stream.script);
     for (const struct ibv_send_wr *end = work + count; work != end; work++) {
