@@ -158,8 +158,11 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *completions)
     return 1;
 }
 
+static uintptr_t payload_sent; /* where the last message's was */
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *work, struct ibv_send_wr **bad)
 {
+    payload_sent = work->num_sge == 2 ? work->sg_list[1].addr : 0;
     return 0;
 }
 
@@ -243,6 +246,37 @@ TEST(an_immediate_is_checked)
         assert_int_equal(count.foreign, c->foreign);
         assert_int_equal(side.corrupted, c->corrupted);
         assert_int_equal(in.place, c->place);
+    }
+}
+
+/* A schedule's pieces: each from where its step says, whichever number it has on its connection. */
+TEST(a_piece_is_sent_from_the_rank_s_memory)
+{
+    struct ibv_context context = {.ops = {.post_send = post_send}};
+    struct ibv_qp ibv = {.context = &context};
+    struct transport_port port = {0};
+    struct ibv_mr region = {0};
+    uint8_t headers[SLOTS * VERBS_HEADER_STRIDE];
+    struct verbs_qp qp = {
+        .port = &port, .ibv = &ibv, .headers = headers, .memory = {.region = &region}};
+    struct verbs_lane lane = {.base = {.schedules = true}, .memory = &region};
+    static const uint32_t size = 48;
+    static uint8_t memory[64];
+    static struct verbs_out out = {.span = SLOTS, .signal_every = 1};
+
+    out.end.qp = &qp;
+    out.end.base.lane = &lane.base;
+    out.end.base.stream.script =
+        (struct message_script){.sizes = &size, .size_count = 1, .total = FLOW_ENDLESS};
+    out.end.base.memory = memory;
+    out.end.theirs.slots = SLOTS;
+    message_cursor_start(&out.end.base.stream.at, &out.end.base.stream.script);
+    verbs_out_connected(&out);
+    for (uint32_t piece = 0; piece < 3; piece++) {
+        assert_int_equal(verbs_hooks.post(&out.end.base, size, 0), size);
+        assert_int_equal(payload_sent, (uintptr_t)memory);
+        message_cursor_next(&out.end.base.stream.at, &out.end.base.stream.script);
+        out.end.base.done++;
     }
 }
 
