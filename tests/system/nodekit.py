@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 Record = dict[str, Any]
 
 
@@ -102,4 +100,4 @@ def meeting(clock: Record, bound: Sequence[str], addresses: Sequence[str]) -> st
     }
     peers = {"addresses": list(addresses), "key": "5c" * 32}
     parts: list[Record] = [{"job": job}, {"peers": peers}, {"quit": True}]
-    return "".join(yaml.safe_dump(part, explicit_start=True, explicit_end=True) for part in parts)
+    return "".join(json.dumps(part) + "\n" for part in parts)
