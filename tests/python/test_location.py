@@ -147,6 +147,16 @@ def test_a_planted_fault_is_named_with_its_size(
         assert (suspect.low, suspect.high) == (512, 1518)
 
 
+def test_what_a_queue_delivers_after_the_load_is_no_capacity() -> None:
+    net = network([8])
+    case, found = run(net, [Planted(number(net, "sw1:p4", "out"), "capacity", 0.5)])
+    seen = case.observations
+    queue = 0.2 * seen.lost
+    late = replace(seen, lost=seen.lost - queue, delivered=seen.delivered + queue)
+    before, after = found.suspects[0].value, locate(late, case.paths).suspects[0].value
+    assert after == pytest.approx(before, rel=0.02)
+
+
 @pytest.mark.parametrize("links", [1, 2, 3])
 def test_trunk_of_known_line_is_oversubscribed_and_no_suspect(links: int) -> None:
     net = network([4, 4], [(0, 1, links)])

@@ -392,6 +392,8 @@ def _quantified(
         if (share > 0).any() and float(np.median(share[share > 0])) > 0.98:
             return dead
         low, high = interval(rest, fault)
+        if channel.measure == "loss":
+            value *= _in_window(channel, found, np.unique(row[share > 0]))
         return kind, value, min(low, 0.99 * value), max(high, 1.01 * value), None
     if channel.measure == "rate":  # closed loads lose no frames: what passes is a capacity
         if value > 0.95:
@@ -410,6 +412,15 @@ def _quantified(
     if kind == "loss" and value > 0.98:
         return dead
     return kind, value, *interval(rest, fault), None
+
+
+def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
+    """Return the rate of rows in the window as a share of that by counts of whole phases.
+
+    A queue delivers its last frames when the load has ended: in short windows these are a tenth.
+    """
+    by_counts = channel.load_bps[here] * (1 - channel.share()[here])
+    return min(1.0, float(found.delivered_bps[channel.rows[here]].sum() / by_counts.sum()))
 
 
 def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
