@@ -2,9 +2,10 @@
  *
  * The modelled switch in simulated time: each part of its behaviour against its formula, and what
  * it says that its planted faults did against what came out of it, frame by frame. Each station
- * sends what its load says whenever its wire is free.
+ * sends what its load says whenever its wire is free. Switches are described as programs describe
+ * them, and mistakes in descriptions are refused.
  */
-#include "model.h"
+#include "describe.h"
 #include "signature.h"
 #include "unit.h"
 
@@ -12,8 +13,7 @@
 
 #define S 1000000000LL
 #define MS 1000000LL
-#define M 1000000ULL
-#define G 1000000000ULL
+#define M100 100000000ULL
 #define SIZE 1518u
 #define FRAME_NS 123040 /* (1518 + 20) * 8 / 100e6 s */
 #define SHORT_NS 6720   /* 64 bytes */
@@ -25,10 +25,8 @@
 enum load { SILENT, TO_LAST, TO_NEXT, TO_ANY };
 
 static struct bed {
-    struct model_conf conf;
-    struct model_port_conf ports[MODEL_PORTS_MAX];
-    struct model_fault_conf faults[2];
-    char names[MODEL_PORTS_MAX][12];
+    struct description description;
+    struct model_conf *conf; /* of the description */
     struct model_host host;
     struct model *model;
     struct {
@@ -82,26 +80,35 @@ static void leave(void *context, struct model_frame *frame, int64_t at_ns)
     release(context, frame);
 }
 
-/* Describes a switch with `ports` ports of one rate; change `conf`, then open_bed(). */
-static void plain(unsigned ports, uint64_t rate_bps)
+/* Reads the description of a switch with such keys. */
+static int read_keys(struct description *description, struct err *err, const char *keys)
 {
-    bed = (struct bed){.talking = ports, .size = SIZE, .random = 7};
-    for (unsigned i = 0; i < ports; i++) {
-        snprintf(bed.names[i], sizeof bed.names[i], "p%u", i);
-        bed.ports[i] = (struct model_port_conf){.name = bed.names[i], .rate_bps = rate_bps};
-    }
+    char text[4096], json[8192];
+
+    snprintf(text, sizeof text, "{switch: {name: s, %s}}", keys);
+    err->text[0] = '\0';
+    return describe_read(description, unit_json(json, text), err);
+}
+
+/* Describes a switch with `count` ports of one rate, the last one with keys of its own unless they
+ * are "", and with further keys, which end with a comma. Change `conf`, then open_bed(). */
+static void describe(unsigned count, uint64_t rate_bps, const char *keys, const char *last)
+{
+    char text[3072], rate[32];
+    struct err err;
+    size_t used;
+
+    bed = (struct bed){.talking = count, .size = SIZE, .random = 7};
     bed.host = (struct model_host){NULL, make, release, leave};
-    bed.conf = (struct model_conf){
-        .seed = 1,
-        .port_count = ports,
-        .mtu = 1500,
-        .buffer_bytes = 1 << 20,
-        .input_bytes = 1 << 20,
-        .table = {.size = 1024, .ageing_ms = 300000},
-        .pause = {.high_bytes = 20000, .low_bytes = 10000},
-        .ports = bed.ports,
-        .faults = bed.faults,
-    };
+    snprintf(rate, sizeof rate, "rate_bps: %llu", (unsigned long long)rate_bps);
+    used = (size_t)snprintf(text, sizeof text, "%s ports: [", keys);
+    for (unsigned i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "{name: p%u, %s}%s", i,
+                                 i + 1 < count || last[0] == '\0' ? rate : last,
+                                 i + 1 < count ? ", " : "]");
+    if (read_keys(&bed.description, &err, text) != 0)
+        fail_msg("%s", err.text);
+    bed.conf = &bed.description.conf;
 }
 
 static void receive(unsigned port, uint64_t from, uint64_t to, uint32_t size, uint16_t type)
@@ -127,7 +134,7 @@ static void receive(unsigned port, uint64_t from, uint64_t to, uint32_t size, ui
 /* Sends the next frame of a station's load; false: there is none. */
 static bool send_next(unsigned port)
 {
-    unsigned last = bed.conf.port_count - 1, to = last;
+    unsigned last = bed.conf->port_count - 1, to = last;
 
     if (bed.load == SILENT || port >= bed.talking || (bed.load == TO_LAST && port == last) ||
         (bed.limit > 0 && bed.port[port].sent >= bed.limit))
@@ -151,7 +158,7 @@ static void run(int64_t for_ns)
     while (bed.now_ns < until_ns) {
         int64_t next = until_ns;
 
-        for (unsigned i = 0; i < bed.conf.port_count; i++)
+        for (unsigned i = 0; i < bed.conf->port_count; i++)
             if (model_wire_free(bed.model, i) > bed.now_ns || send_next(i))
                 next = model_wire_free(bed.model, i) < next ? model_wire_free(bed.model, i) : next;
         next = model_next(bed.model) < next ? model_next(bed.model) : next;
@@ -172,8 +179,8 @@ static void drain(void)
 /* Opens the switch; each station sends one frame, so that the switch learns its address. */
 static void open_bed(void)
 {
-    assert_int_equal(model_open(&bed.model, &bed.conf, &bed.host, 0), 0);
-    for (unsigned i = 0; i < bed.conf.port_count; i++) {
+    assert_int_equal(model_open(&bed.model, bed.conf, &bed.host, 0), 0);
+    for (unsigned i = 0; i < bed.conf->port_count; i++) {
         receive(i, STATION(i), 0xffffffffffff, 64, 0x88b6);
         drain();
     }
@@ -205,11 +212,12 @@ static void close_bed(void)
         assert_int_equal(counts->received + counts->copies,
                          counts->delivered + counts->astray + sum_dropped(counts));
     }
-    for (unsigned i = 0; i < bed.conf.port_count; i++) {
+    for (unsigned i = 0; i < bed.conf->port_count; i++) {
         assert_int_equal(truth.ports[i].queue_bytes, 0);
         assert_int_equal(truth.ports[i].input_bytes, 0);
     }
     model_close(bed.model);
+    mapping_free(&bed.description.memory);
     assert_int_equal(bed.made, bed.gone);
 }
 
@@ -219,10 +227,10 @@ static double rate(int64_t settle_ns, int64_t window_ns)
     uint64_t frames = 0;
 
     run(settle_ns);
-    for (unsigned i = 0; i < bed.conf.port_count; i++)
+    for (unsigned i = 0; i < bed.conf->port_count; i++)
         frames -= bed.port[i].received;
     run(window_ns);
-    for (unsigned i = 0; i < bed.conf.port_count; i++)
+    for (unsigned i = 0; i < bed.conf->port_count; i++)
         frames += bed.port[i].received;
     return (double)frames * (bed.size + MODEL_LAYER1) * 8e9 / (double)window_ns;
 }
@@ -261,7 +269,7 @@ static const struct model_counts *flow(unsigned in, unsigned out)
 /* Frames of a port's load that arrived. */
 static uint64_t passed_on(unsigned port)
 {
-    unsigned last = bed.conf.port_count - 1;
+    unsigned last = bed.conf->port_count - 1;
 
     return flow(port, bed.load == TO_LAST ? last : (port + 1) % (last + 1))->delivered;
 }
@@ -284,14 +292,13 @@ static void assert_near(double got, double expected, double share)
 TEST_ROWS(rate_and_latency_are_exact, "wire")
 {
     unsigned long long bps;
-    long long latency_ns, least_ns;
+    long long least_ns;
     unsigned size;
     double per_s;
 
-    assert_int_equal(sscanf(row->fields[0], "%llu %u %lld", &bps, &size, &latency_ns), 3);
+    assert_int_equal(sscanf(row->fields[0], "%llu %u", &bps, &size), 2);
     assert_int_equal(sscanf(row->fields[1], "%lld %lf", &least_ns, &per_s), 2);
-    plain(2, bps);
-    bed.conf.latency_ns = latency_ns;
+    describe(2, bps, row->fields[2], "");
     open_bed();
     bed.now_ns += MS;
     least_ns += bed.now_ns;
@@ -313,8 +320,7 @@ TEST_ROWS(each_frame_goes_where_it_should, "frame")
     unsigned size, type, left = 0;
 
     assert_int_equal(sscanf(row->fields[0], "%llx %llx %u %x", &from, &to, &size, &type), 4);
-    plain(5, 0);
-    bed.conf.drop_undersize = strcmp(row->fields[1], "drop_undersize") == 0;
+    describe(5, 0, row->fields[1], "");
     open_bed();
     receive(0, from, to, size, (uint16_t)type);
     drain();
@@ -338,11 +344,11 @@ TEST_ROWS(each_frame_goes_where_it_should, "frame")
 static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing, uint64_t buffer,
                   bool shared, bool pause)
 {
-    plain(ports, 100 * M);
-    bed.conf.queueing = queueing;
-    bed.conf.buffer_bytes = buffer;
-    bed.conf.shared = shared;
-    bed.conf.pause.send = pause;
+    describe(ports, M100, "", "");
+    bed.conf->queueing = queueing;
+    bed.conf->buffer_bytes = buffer;
+    bed.conf->shared = shared;
+    bed.conf->pause = (struct model_pause_conf){pause, 20000, 10000};
     bed.load = TO_LAST;
     bed.limit = frames;
     open_bed();
@@ -378,85 +384,35 @@ TEST(the_longest_burst_without_loss_is_exact)
     }
 }
 
-#define RAMP .step = {{4, 200 * M}, {12, 1000 * M}}, .step_count = 2
-
-struct step {
-    unsigned talking; /* 0: that was all */
-    int64_t settle_ms;
-    double mbps; /* at all outputs */
-};
-
-static const struct step ramped[] = {{2, 150, 200},   {4, 150, 200},  {6, 150, 400},
-                                     {8, 150, 600},   {10, 150, 800}, {12, 150, 1000},
-                                     {16, 150, 1000}, {.talking = 0}};
-
 /* What ports together carry. Karol, Hluchyj and Morgan 1987: head-of-line blocking leaves 0.5858 of
  * line for many ports, 0.60 or so for some dozens; a queue for each output does not block. Inputs,
  * and those that pass a limited fabric, have equal shares. Rates are linear between their steps, of
  * a module by its active ports, of a trunk by those that send over it. A module that collapses
  * above 55 % of 1.6 Gbit/s recovers below 30 %. */
-TEST(ports_together_carry_what_theory_says)
+TEST_ROWS(ports_together_carry_what_theory_says, "carry")
 {
-    static const struct {
-        unsigned ports;
-        uint64_t bps;
-        enum model_queueing queueing;
-        uint32_t size;
-        enum load load;
-        struct model_rates capacity, trunk; /* the last port's */
-        struct model_collapse_conf collapse;
-        struct step steps[4];
-        const struct step *ramp; /* instead of `steps` */
-        double within;
-        bool even;
-    } cases[] = {
-        {48, 100 * M, MODEL_INPUT, 64, TO_ANY, .steps = {{48, 4, 2832}}, .within = 0.025},
-        {32, 100 * M, MODEL_VOQ, 64, TO_ANY, .steps = {{32, 4, 3152}}, .within = 0.016},
-        {5, 100 * M, MODEL_INPUT, SIZE, TO_LAST, .steps = {{5, 60, 100}}, .within = 0.002,
-         .even = true},
-        {5, 100 * M, MODEL_VOQ, SIZE, TO_LAST, .steps = {{5, 60, 100}}, .within = 0.002,
-         .even = true},
-        {8,
-         100 * M,
-         MODEL_OUTPUT,
-         SIZE,
-         TO_NEXT,
-         {.step = {{.bps = 500 * M}}, .step_count = 1},
-         .steps = {{8, 50, 500}},
-         .within = 0.002,
-         .even = true},
-        {17, G, MODEL_OUTPUT, SIZE, TO_NEXT, {RAMP}, .ramp = ramped, .within = 0.01},
-        {17, G, MODEL_OUTPUT, SIZE, TO_LAST, .trunk = {RAMP}, .ramp = ramped, .within = 0.01},
-        {16, 100 * M, MODEL_OUTPUT, SIZE, TO_NEXT, .collapse = {55, 10, 30, 10},
-         .steps = {{8, 50, 800}, {10, 100, 160}, {4, 500, 400}}, .within = 0.02},
-    };
+    static const char *const loads[] = {"", "last", "next", "any"};
+    unsigned ports, size, senders;
+    unsigned long long bps;
+    char load[8];
+    long long settle_ms;
+    double mbps;
+    int more;
 
-    for (EACH(c, cases)) {
-        unsigned last = c->ports - 1, senders = c->load == TO_LAST ? last : last + 1;
-
-        plain(last + 1, c->bps);
-        bed.conf.queueing = c->queueing;
-        bed.conf.buffer_bytes = 64 * c->size;
-        bed.conf.input_bytes = 20 * SIZE;
-        bed.conf.capacity = c->capacity;
-        bed.conf.collapse = c->collapse;
-        if (c->trunk.step_count > 0)
-            bed.ports[last] = (struct model_port_conf){
-                .name = bed.names[last], .trunk = true, .senders = c->trunk};
-        bed.load = c->load;
-        bed.size = c->size;
-        open_bed();
-        for (const struct step *at = c->ramp ? c->ramp : c->steps; at->talking > 0; at++) {
-            bed.talking = at->talking;
-            assert_near(rate(at->settle_ms * MS, 100 * MS), at->mbps * 1e6, c->within);
-        }
-        for (unsigned port = 1; port < senders && c->even; port++)
-            assert_near((double)passed_on(port), (double)passed_on(0), 0.01);
-        assert_int_equal(dropped(MODEL_DROP_INPUT) > 0, bed.load == TO_ANY || c->even ||
-                                                            c->capacity.step_count > 0 ||
-                                                            c->collapse.above > 0);
-        close_bed();
-    }
+    assert_int_equal(sscanf(row->fields[0], "%u %llu %u %7s", &ports, &bps, &size, load), 4);
+    describe(ports, bps, row->fields[1], row->fields[2]);
+    while (strcmp(loads[bed.load], load) != 0)
+        bed.load++;
+    bed.size = size;
+    open_bed();
+    for (const char *at = row->fields[3];
+         sscanf(at, "%u %lld %lf,%n", &bed.talking, &settle_ms, &mbps, &more) == 3; at += more)
+        assert_near(rate(settle_ms * MS, 100 * MS), mbps * 1e6, atof(row->fields[4]));
+    senders = strstr(row->fields[5], "even") == NULL ? 0 : ports - (bed.load == TO_LAST);
+    for (unsigned port = 1; port < senders; port++)
+        assert_near((double)passed_on(port), (double)passed_on(0), 0.01);
+    assert_int_equal(dropped(MODEL_DROP_INPUT) > 0, strstr(row->fields[5], "drops") != NULL);
+    close_bed();
 }
 
 /* --- PAUSE --- */
@@ -505,8 +461,8 @@ TEST(a_pause_frame_is_honoured_for_its_time)
     for (unsigned k = 0; k < 4; k++) {
         int64_t heard;
 
-        plain(2, 100 * M);
-        bed.conf.queueing = kinds[k / 2];
+        describe(2, M100, "", "");
+        bed.conf->queueing = kinds[k / 2];
         open_bed();
         send_pause(1, 4);
         if (k % 2 == 1)
@@ -528,18 +484,14 @@ TEST(a_pause_frame_is_honoured_for_its_time)
  * refused. */
 TEST_ROWS(addresses_are_learned, "addresses")
 {
-    struct model_table_conf table;
     struct model_table_truth truth;
     unsigned count, per_s, at_once, full, slow_least, slow_most, aged_least;
     int64_t start;
 
-    assert_int_equal(
-        sscanf(row->fields[0], "%u %u %u", &table.size, &table.ageing_ms, &table.learn_per_s), 3);
     assert_int_equal(sscanf(row->fields[1], "%u %u %u", &count, &per_s, &at_once), 3);
     assert_int_equal(
         sscanf(row->fields[2], "%u %u %u %u", &full, &slow_least, &slow_most, &aged_least), 4);
-    plain(3, 0);
-    bed.conf.table = table;
+    describe(3, 0, row->fields[0], "");
     open_bed();
     model_reset(bed.model, 0); /* it forgets the stations */
     run(S);
@@ -566,8 +518,7 @@ TEST(addresses_age_and_move)
 {
     int64_t start;
 
-    plain(3, 0);
-    bed.conf.table.ageing_ms = 10000;
+    describe(3, 0, "table: {ageing_ms: 10000},", "");
     open_bed();
     start = bed.now_ns;
     send_and_drain(0, STATION(0), STATION(2));
@@ -604,22 +555,14 @@ static void send_paced(int64_t gap_ns, int64_t until_ns, enum model_drop why)
     }
 }
 
-static void open_fast_input(uint32_t recovery_ms)
-{
-    plain(3, 0);
-    bed.ports[2].rate_bps = 100 * M;
-    bed.conf.buffer_bytes = 10 * SIZE;
-    bed.conf.recovery_ms = recovery_ms;
-    open_bed();
-}
-
 /* Nothing is lost at the output's rate. After a load of 110 % the last loss comes the planted
  * recovery time behind the change to 50 %, within two frame times. */
 TEST(an_overloaded_output_recovers_after_its_time)
 {
     int64_t changed_ns;
 
-    open_fast_input(50);
+    describe(3, 0, "buffer: 15180, recovery_ms: 50,", "rate_bps: 100000000");
+    open_bed();
     send_paced(FRAME_NS, bed.now_ns + 2000LL * FRAME_NS, MODEL_DROP_RECOVERY);
     assert_int_equal(dropped(MODEL_DROP_RECOVERY), 0);
     send_paced(FRAME_NS * 10 / 11, bed.now_ns + 2000LL * FRAME_NS, MODEL_DROP_RECOVERY);
@@ -636,7 +579,8 @@ TEST(a_reset_costs_its_time_and_what_waits)
     static const int64_t down_ns = 30 * MS;
     int64_t reset_ns;
 
-    open_fast_input(0);
+    describe(3, 0, "buffer: 15180,", "rate_bps: 100000000");
+    open_bed();
     for (unsigned i = 0; i < 5; i++)
         receive(0, STATION(0), STATION(2), SIZE, 0x88b5);
     run(10);
@@ -657,7 +601,6 @@ TEST(a_reset_costs_its_time_and_what_waits)
 #define PORTS 6
 #define FRAMES 20000
 #define ALL (PORTS * FRAMES)
-#define plant(...) plant_fault((struct model_fault_conf){__VA_ARGS__})
 
 /* Counts of the frames that stations receive. */
 static struct sight {
@@ -693,20 +636,29 @@ static void look(const struct model_frame *frame)
     }
 }
 
-/* Each station sends its frames to the next port. */
-static void plant_fault(struct model_fault_conf fault)
+/* Describes a switch with a fault; each station sends its frames to the next port. */
+static void plant(const char *fault)
 {
-    plain(PORTS, G);
-    bed.conf.fault_count = 1;
-    bed.conf.buffer_bytes = 64 << 20;
+    char keys[256];
+
+    snprintf(keys, sizeof keys, "buffer: 67108864, faults: [{%s, displacement: 5, hold_ms: 10}],",
+             fault);
+    describe(PORTS, 10 * M100, keys, "");
     bed.load = TO_NEXT;
     bed.size = 64;
     bed.tagged = true;
     bed.limit = FRAMES;
     bed.note = look;
-    bed.faults[0] = fault;
-    bed.faults[0].displacement = 5;
-    bed.faults[0].hold_ms = 10;
+}
+
+/* The last byte is the signature's: a flipped bit always shows. */
+static void plant_kind(enum model_fault_kind kind, uint32_t one_in)
+{
+    char fault[64];
+
+    snprintf(fault, sizeof fault, "kind: %s, one_in: %u, last_byte: 31", model_fault_names[kind],
+             one_in);
+    plant(fault);
 }
 
 /* Opens the switch and runs until all of the load has left. */
@@ -737,7 +689,7 @@ static const struct kind {
  * by which they leave, -1: any. */
 static uint64_t strike(uint64_t fitting, int to)
 {
-    enum model_fault_kind kind = bed.faults[0].kind;
+    enum model_fault_kind kind = bed.conf->faults[0].kind;
     struct model_counts counts;
     struct model_truth truth;
     uint64_t struck, wrong = 0;
@@ -785,8 +737,7 @@ TEST(each_fault_does_what_it_says)
 
         if (one_in < kinds[kind].least_one_in)
             continue;
-        /* The last byte is the signature's: a flipped bit always shows. */
-        plant(.kind = kind, .one_in = one_in, .last_byte = 31);
+        plant_kind(kind, one_in);
         struck = strike(ALL, -1);
         /* As chance allows: within five deviations of the mean. */
         off = (double)struck - mean;
@@ -799,30 +750,17 @@ TEST(each_fault_does_what_it_says)
     }
 }
 
-TEST(a_fault_has_limits)
+TEST_ROWS(a_fault_has_limits, "limit")
 {
-    static const struct {
-        struct model_fault_conf conf;
-        uint64_t fitting, struck; /* 0: some */
-        int to;
-    } cases[] = {
-        {{.one_in = 1, .at_most = 7, .in = "p4"}, FRAMES, 7, -1},
-        {{.one_in = 1, .at_most = 7, .out = "p4"}, FRAMES, 7, -1},
-        {{.one_in = 1, .at_most = 7, .in = "p5", .out = "p5"}, 0, 0, -1},
-        {{.one_in = 1, .at_most = 7, .measured = true}, ALL, 7, -1},
-        {{.kind = MODEL_FAULT_WRONG_PORT, .one_in = 100, .in = "p0", .to = "p3"}, FRAMES, 0, 3},
-    };
+    unsigned long long fitting, struck;
+    int to;
 
-    for (EACH(c, cases)) {
-        uint64_t struck;
-
-        plant_fault(c->conf);
-        struck = strike(c->fitting, c->to);
-        if (c->to < 0)
-            assert_int_equal(struck, c->struck);
-        else
-            assert_int_equal(bed.port[c->to].received, FRAMES + struck);
-    }
+    assert_int_equal(sscanf(row->fields[1], "%llu %llu %d", &fitting, &struck, &to), 3);
+    plant(row->fields[0]);
+    if (to < 0)
+        assert_int_equal(strike(fitting, to), struck);
+    else
+        assert_int_equal(bed.port[to].received, FRAMES + strike(fitting, to));
 }
 
 /* The switch has not learned the station behind a dead port, and floods frames to it. Of 48 bytes
@@ -830,21 +768,21 @@ TEST(a_fault_has_limits)
  * times as many at 1G. */
 TEST(a_dead_and_a_slow_port_and_every_byte)
 {
-    plant(.kind = MODEL_FAULT_DEAD, .port = "p2");
+    plant("kind: dead, port: p2");
     play();
     assert_int_equal(bed.port[2].received, 0);
     assert_int_equal(dropped(MODEL_DROP_DEAD), FRAMES); /* all that it sent */
     assert_int_equal(totals().flooded, FRAMES);
     close_bed();
 
-    plant(.kind = MODEL_FAULT_CORRUPT, .one_in = 1);
+    plant("kind: corrupt");
     play();
     assert_in_range(sight.corrupted, ALL * 39 / 100, ALL * 44 / 100);
     assert_int_equal(totals().corrupted, ALL);
     close_bed();
 
-    plant(.kind = MODEL_FAULT_SLOW, .port = "p2", .rate_bps = 100 * M);
-    bed.conf.buffer_bytes = 64 << 10;
+    plant("kind: slow, port: p2, rate_bps: 100000000");
+    bed.conf->buffer_bytes = 64 << 10;
     open_bed();
     run(10 * MS);
     assert_in_range(bed.port[2].received, 1480, 1490);
@@ -863,9 +801,9 @@ TEST(flows_beyond_the_most_are_counted_together)
     for (EACH(kind, faults)) {
         const struct model_counts *rest;
 
-        plant(.kind = *kind, .one_in = 2);
+        plant_kind(*kind, 2);
         bed.note = NULL;
-        bed.faults[0].hold_ms = 1;
+        bed.conf->faults[0].hold_ms = 1;
         open_bed();
         for (unsigned i = model_truth(bed.model).flow_count; i < MODEL_FLOWS_MAX + more; i++) {
             receive(0, STATION(100 + i), STATION(1), 64, 0x88b5);
@@ -889,8 +827,8 @@ TEST(measured_frames_alone_are_struck)
     struct model_truth truth;
     unsigned tagged = 0;
 
-    plant(.kind = MODEL_FAULT_DROP, .one_in = 1, .measured = true);
-    bed.conf.by_tag = true;
+    plant("kind: drop, measured: true");
+    bed.conf->by_tag = true;
     open_bed();
     receive(0, STATION(0), STATION(1), 64, 0x0806);
     receive(0, STATION(0), STATION(1), 64, 0x88b5);
@@ -913,10 +851,7 @@ TEST(the_first_fault_takes_the_frame)
 {
     uint64_t struck;
 
-    plant(.kind = MODEL_FAULT_DROP, .one_in = 10);
-    bed.faults[1] =
-        (struct model_fault_conf){.kind = MODEL_FAULT_CORRUPT, .one_in = 1, .last_byte = 31};
-    bed.conf.fault_count = 2;
+    plant("kind: drop, one_in: 10}, {kind: corrupt, last_byte: 31");
     play();
     struck = model_truth(bed.model).faults[0].struck;
     close_bed();
@@ -930,8 +865,8 @@ TEST(the_seed_decides)
         uint64_t hashes[3];
 
         for (unsigned i = 0; i < 3; i++) {
-            plant(.kind = (enum model_fault_kind)kind, .one_in = 100, .last_byte = 31);
-            bed.conf.seed = i < 2 ? 42 : 43;
+            plant_kind((enum model_fault_kind)kind, 100);
+            bed.conf->seed = i < 2 ? 42 : 43;
             strike(ALL, -1);
             hashes[i] = bed.hash;
         }
@@ -946,10 +881,10 @@ TEST(a_chain_loads_all_its_ports)
     struct model_truth truth;
     int64_t start_ns;
 
-    plain(COUNT(cables), 100 * M);
+    describe(COUNT(cables), M100, "", "");
     for (unsigned i = 0; i < COUNT(cables); i++) {
-        bed.ports[i].vlan = i / 2 + 1;
-        bed.ports[i].cable = cables[i];
+        bed.conf->ports[i].vlan = i / 2 + 1;
+        bed.conf->ports[i].cable = cables[i];
     }
     open_bed();
     start_ns = bed.now_ns;
@@ -970,4 +905,64 @@ TEST(a_chain_loads_all_its_ports)
         assert_int_equal(truth.ports[i].sent, 100 + (i % 2 == 1));
     }
     close_bed();
+}
+
+/* --- descriptions --- */
+
+#define TWO_PORTS                                                                                  \
+    "ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, {name: b}]"
+
+/* Keys whose effect no test above shows, and what is described without them. */
+TEST(every_key_has_its_value_or_default)
+{
+    struct description plain, full;
+    const struct model_conf *a = &plain.conf, *b = &full.conf;
+    struct err err;
+
+    assert_int_equal(read_keys(&plain, &err, TWO_PORTS), 0);
+    assert_int_equal(
+        read_keys(&full, &err,
+                  "seed: 7, mtu: 9000, sharing: shared, flows: tags, poll: true, pause: {send: "
+                  "true, high: 9, low: 3}, collapse: {above_percent: 50, to_percent: 10}, "
+                  "faults: [{kind: corrupt, first_byte: 14, last_byte: 31}], " TWO_PORTS),
+        0);
+    const uint64_t rows[][4] = {
+        /* of the plain one, of the other; expected */
+        {a->seed, b->seed, 0, 7},
+        {a->mtu, b->mtu, 1500, 9000},
+        {a->queueing, a->shared, MODEL_OUTPUT, false},
+        {a->by_tag, plain.poll, false, false},
+        {b->by_tag, full.poll, true, true},
+        {a->buffer_bytes, a->input_bytes, 131072, 131072},
+        {a->capacity.step_count, a->fault_count, 0, 0},
+        {a->table.size, a->table.learn_per_s, 8192, 0},
+        {a->table.ageing_ms, (uint64_t)a->latency_ns, 300000, 0},
+        {b->collapse.window_ms, (uint64_t)b->collapse.recover, 20, 25},
+        {a->pause.send, b->pause.send, false, true},
+        {a->pause.low_bytes, b->pause.low_bytes, 32768, 3},
+        {a->ports[0].buffer_bytes, a->ports[1].rate_bps, 4096, 0},
+        {b->faults[0].one_in, b->faults[0].hold_ms, 1, 20},
+        {b->shared, b->faults[0].first_byte, true, 14},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (memcmp(rows[i], rows[i] + 2, 2 * sizeof **rows) != 0)
+            fail_msg("row %zu: %llu, %llu", i, (unsigned long long)rows[i][0],
+                     (unsigned long long)rows[i][1]);
+    assert_string_equal(a->ports[0].vdev, "net_null0");
+    assert_string_equal(a->ports[0].iface, "p1");
+    mapping_free(&full.memory);
+    mapping_free(&plain.memory);
+}
+
+/* Keys alone, or beside ports that are right. */
+TEST_ROWS(each_mistake_is_one_sentence, "mistake")
+{
+    struct description description;
+    struct err err;
+    char keys[512];
+
+    snprintf(keys, sizeof keys, "%s%s", row->fields[1],
+             strcmp(row->fields[0], "ports") == 0 ? ", " TWO_PORTS : "");
+    assert_int_equal(read_keys(&description, &err, keys), -EINVAL);
+    assert_says(err.text, row->fields[2]);
 }
