@@ -42,16 +42,17 @@ int run(const struct run_conf *conf, struct err *err);
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
 
 /**
- * @brief Test which nodes reach a control address (`switchbench doctor`); return once `in` has
- * ended.
+ * @brief Test which nodes answer on the control network (`switchbench doctor`); return once `in`
+ * has ended.
  *
- * `in` brings a token of 32 hexadecimal digits, each partner's address on a line of its own, and an
- * empty line. Then `out` gets {"answered": [places of the partners that replied], "realtime_ns",
- * "synchronized", "max_error_ns"}. Requests with the token are answered until `in` ends.
+ * `in` brings a token of 32 characters, which is the key of the datagrams, the control address of
+ * each node on a line of its own, this node's among them, and an empty line. Then `out` gets
+ * {"answered": [places of the nodes that answered], "realtime_ns", "synchronized", "max_error_ns"}.
+ * Each node asks all others for an empty blob, and answers until `in` ends.
  *
- * @param address Address and port of this host.
+ * @param address Control address and port of this node.
  * @param in Its end ends the check.
- * @param out Takes a line per node that is heard.
+ * @param out Takes the line when all nodes have answered, or after 3 s.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0; -EADDRNOTAVAIL and its like: the address can't be bound.
  */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,10 @@ static const char usage[] =
     "  --name NAME    this node's name in the job (default: the host's name)\n"
     "  --netns NAME   enter this network namespace first\n"
     "  --connection SSH_CONNECTION\n"
-    "                 where the controller sits, when the environment does not say (sudo)\n"
+    "                 address of the controller, when the environment lacks it (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
     "  --reach ADDRESS:PORT\n"
-    "                 try who is heard on this control address (switchbench doctor)\n"
+    "                 test which nodes answer on the control network (switchbench doctor)\n"
     "\n"
     "The documents and records are described in doc/developer/node-protocol.md. By hand at two "
     "hosts:\n"
@@ -86,6 +87,8 @@ int main(int argc, char **argv)
     }
     if (rc == 0)
         rc = set_environment(said[CONNECTION], &err);
+    if (rc == 0 && sodium_init() < 0)
+        rc = err_set(&err, -ENOSYS, "libsodium can't be initialised");
     if (rc == 0 && said[REACH] != NULL) {
         rc = control_check(said[REACH], stdin, stdout, &err);
         status = rc < 0 ? err_status(rc) : 0;

@@ -48,8 +48,6 @@ static int set_up(struct node *node, const struct run_conf *conf)
     prctl(PR_SET_NAME, "switchbench-node");
     node->name = conf->name != NULL ? conf->name : host;
     log_setup(node->name, LOG_LEVEL_INFO);
-    if (sodium_init() < 0)
-        return err_set(&node->err, -ENOSYS, "libsodium can't be initialised");
     if (conf->netns != NULL)
         rc = netns_enter(conf->netns, &previous, &node->err);
     if (rc < 0)

@@ -6,6 +6,7 @@
  */
 #include "endpoint.h"
 
+#include "address.h"
 #include "backoff.h"
 #include "log.h"
 #include "membership.h"
@@ -31,7 +32,6 @@
  * bytes in all. */
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
-#define OWN DATAGRAM_NONE /* publisher: this node, perhaps before it has joined */
 
 /* Blob that this node has published, fetched or requested. */
 struct blob_entry {
@@ -106,17 +106,12 @@ static void ask_parent(struct control *control)
 
 int control_open(struct control **out, const struct control_conf *conf, struct err *err)
 {
-    const struct sockaddr *address = (const struct sockaddr *)&conf->address;
     const int bytes = SOCKET_BUFFER_BYTES;
-    struct control *control;
+    struct control *control = calloc(1, sizeof(*control));
+    char text[ADDRESS_TEXT_MAX];
     int previous_fd = -1, code;
 
     *out = NULL;
-    if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
-        return err_set(err, -EAFNOSUPPORT, "The control address is neither IPv4 nor IPv6.");
-    if (sodium_init() < 0)
-        return err_set(err, -EIO, "libsodium can't be initialized.");
-    control = calloc(1, sizeof(*control));
     if (control == NULL)
         return err_set(err, -ENOMEM, "No memory for the control endpoint.");
     *control = (struct control){
@@ -128,12 +123,11 @@ int control_open(struct control **out, const struct control_conf *conf, struct e
     };
     code = netns_enter(conf->netns, &previous_fd, err);
     if (code == 0)
-        control->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (code == 0 && control->fd < 0)
-        code = err_set(err, -errno, "The control socket can't be made: %s.", strerror(errno));
-    else if (code == 0 && bind(control->fd, address, sizeof(conf->address)) < 0)
-        code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
-                       strerror(errno));
+        control->fd = socket(conf->address.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (code == 0 && (control->fd < 0 || bind(control->fd, (const struct sockaddr *)&conf->address,
+                                              sizeof(conf->address)) < 0))
+        code = err_set(err, -errno, "the control address %s can't be used: %s",
+                       address_text(&conf->address, text), strerror(errno));
     netns_leave(previous_fd);
     if (code < 0) {
         control_close(control);
@@ -195,10 +189,6 @@ int control_join(struct control *control, const struct control_peers *peers, str
         .context = control,
     };
 
-    if (control->addresses != NULL)
-        return err_set(err, -EALREADY, "The control endpoint has joined a run already.");
-    if (peers->self >= peers->count)
-        return err_set(err, -EINVAL, "Node %u is not one of %u nodes.", peers->self, peers->count);
     for (uint32_t i = 0; i < peers->count; i++)
         if (i != peers->self && peers->addresses[i].ss_family != family)
             return err_set(err, -EAFNOSUPPORT,
@@ -316,11 +306,10 @@ void control_forget(struct control *control, bool all)
 
 int control_publish(struct control *control, uint64_t id, const struct blob *blob)
 {
-    struct blob_entry *entry = find_blob(control, OWN, id);
+    uint32_t self = control->membership.conf.self;
+    struct blob_entry *entry = find_blob(control, self, id);
 
-    if (blob->size > sizeof(blob->bytes))
-        return -EINVAL;
-    if (entry == NULL && (entry = add_blob(control, OWN, id)) == NULL)
+    if (entry == NULL && (entry = add_blob(control, self, id)) == NULL)
         return -ENOMEM;
     entry->blob = *blob;
     entry->is_here = true;
@@ -332,17 +321,13 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 {
     struct datagram fetch = {
         .type = DATAGRAM_FETCH, .recipient = node, .epoch = DATAGRAM_NONE, .id = id};
-    bool is_own = control->addresses != NULL && node == control->membership.conf.self;
-    struct blob_entry *entry;
+    struct blob_entry *entry = find_blob(control, node, id);
 
-    if (control->addresses != NULL && node >= control->membership.conf.count)
-        return -EINVAL;
-    entry = find_blob(control, is_own ? OWN : node, id);
     if (entry != NULL && entry->is_here) {
         *blob = entry->blob;
         return 0;
     }
-    if (control->addresses == NULL || is_own)
+    if (node == control->membership.conf.self)
         return -EAGAIN;
     if (entry == NULL) {
         entry = add_blob(control, node, id);
@@ -361,7 +346,7 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
  * repeated. */
 static void answer_fetch(struct control *control, const struct datagram *fetch)
 {
-    const struct blob_entry *entry = find_blob(control, OWN, fetch->id);
+    const struct blob_entry *entry = find_blob(control, control->membership.conf.self, fetch->id);
     struct datagram answer = {
         .type = DATAGRAM_BLOB,
         .recipient = fetch->sender,

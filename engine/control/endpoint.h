@@ -94,7 +94,7 @@ void control_address(const struct control *control, struct sockaddr_storage *add
  * @param control Endpoint.
  * @param peers All nodes of the run; copied.
  * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -ENOMEM or -EINVAL with a sentence.
+ * @return 0; -ENOMEM or -EAFNOSUPPORT with a sentence.
  */
 int control_join(struct control *control, const struct control_peers *peers, struct err *err);
 
@@ -165,13 +165,12 @@ void control_abort(struct control *control, const char *text, bool impossible, i
 /**
  * @brief Publish a blob for other nodes under an id of the publisher's choice.
  *
- * Publishing the same id again replaces the blob for nodes that have not fetched it. Possible
- * before joining.
+ * Publishing the same id again replaces the blob for nodes that have not fetched it.
  *
  * @param control Endpoint.
  * @param id Number under which the blob is published.
  * @param blob Blob; copied.
- * @return 0; -ENOMEM; -EINVAL: too large.
+ * @return 0; -ENOMEM.
  */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
 /**
@@ -184,7 +183,7 @@ int control_publish(struct control *control, uint64_t id, const struct blob *blo
  * @param id Number under which the blob is published.
  * @param blob Takes the blob.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return 0 with the blob; -EAGAIN: not yet, call again; -EINVAL: no such node; -ENOMEM.
+ * @return 0 with the blob; -EAGAIN: not yet, call again; -ENOMEM.
  */
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);

@@ -337,20 +337,15 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
         struct lane_flow *flow = &lane->flows[i];
         uint32_t rank = i < lane->send_count ? flow->dst : flow->src;
         const struct port_location *place = own->part->ranks[rank];
-        int rc = 0;
+        int rc =
+            control_fetch(node->control, place->node, trial_blob_id(trial, own->part_index, rank),
+                          &flow->partner, clock_now());
 
-        if (place->node == node->self)
-            flow->partner = node->ports[place->port].address;
-        else
-            rc = control_fetch(node->control, place->node,
-                               trial_blob_id(trial, own->part_index, rank), &flow->partner,
-                               clock_now());
         if (rc == -EAGAIN)
             err_set(err, rc, "%s has not sent the address of %s", node_name_of(node, place->node),
                     place->name);
         else if (rc < 0)
-            return err_set(err, rc, "can't request from %s the address of %s: %s",
-                           node_name_of(node, place->node), place->name, strerror(-rc));
+            return err_set(err, rc, "out of memory");
         else if (i == lane->fetched)
             lane->fetched++;
     }
