@@ -153,9 +153,9 @@ static int make_parts(struct trial *trial)
     return rc;
 }
 
-/* Open the ports of this trial, publish their addresses, and wait for their links. One descriptor
- * is readable when any of them can continue to connect; without it lanes are polled by the clock.
- */
+/* Open the ports of this trial, wait for their links, and publish their addresses, which have the
+ * links' rates. One descriptor is readable when any of them can continue to connect; without it
+ * lanes are polled by the clock. */
 static int open_ports(struct trial *trial)
 {
     struct node *node = trial->node;
@@ -166,11 +166,11 @@ static int open_ports(struct trial *trial)
     for (size_t i = 0; i < trial->own_count; i++)
         node->ports[trial->own[i].port].wanted = trial->own[i].part->transport;
     rc = ports_use(node, trial->parts[0].transport);
-    if (rc < 0)
-        return rc;
-    control_forget(node->control,
-                   true); /* all nodes have ended the trial before, and need none of its blobs */
-    for (size_t i = 0; i < trial->own_count; i++) {
+    if (rc == 0)
+        rc = ports_await_link(node);
+    /* All nodes have ended the trial before, and need none of its blobs. */
+    control_forget(node->control, true);
+    for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
         const struct local_rank *own = &trial->own[i];
         const struct node_port *port = &node->ports[own->port];
         struct epoll_event event = {.events = EPOLLIN};
@@ -178,14 +178,13 @@ static int open_ports(struct trial *trial)
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
                              &port->address);
         if (rc < 0)
-            return err_set(&node->err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
-                           strerror(-rc));
+            return err_set(&node->err, rc, "out of memory");
         if (port->connect_fd >= 0 && trial->connect_fd < 0)
             trial->connect_fd = epoll_create1(EPOLL_CLOEXEC);
         if (port->connect_fd >= 0 && trial->connect_fd >= 0)
             epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, port->connect_fd, &event);
     }
-    return ports_await_link(node);
+    return rc;
 }
 
 /* --- a phase: start --- */
