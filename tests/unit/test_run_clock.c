@@ -2,7 +2,8 @@
  *
  * Clock offsets over simulated paths: symmetric, asymmetric, jittered, queueing, lossy, between
  * clocks that drift and turn; the clocks of this machine. 200 runs of each path, from seeds: the
- * stated bound covers the truth in all of them, at each moment that is asked for.
+ * stated bound covers the truth in all of them, at each moment that is asked for. Modes of the
+ * clock and the bounds of ptp are proven by tests/system/test_clocks.py.
  */
 #include "prng.h"
 #include "run_clock.h"
@@ -307,61 +308,6 @@ TEST(run_time_sums_along_the_tree)
     }
     for (unsigned i = 1; i < NODES; i++)
         assert_true(covering_bound(&world, i, now_ns) < 150 * US * __builtin_popcount(i));
-}
-
-/* What is asked for, what the clock is, and what a word of the parent makes of it. */
-TEST(a_clock_is_decided)
-{
-    static const struct {
-        enum clock_mode asked, mode;
-        bool shared;
-        struct offset_estimate run;
-    } cases[] = {
-        {CLOCK_AUTO, CLOCK_SHARED, true, {0, 0}},
-        /* The sum of what we measured and of what the parent knows. */
-        {CLOCK_AUTO, CLOCK_ESTIMATED, false, {77 + 20, 9 + 11}},
-        /* Asked for, it is measured even where it is the same. */
-        {CLOCK_ESTIMATED, CLOCK_ESTIMATED, true, {77 + 20, 9 + 11}},
-    };
-
-    for (EACH(c, cases)) {
-        struct offset_estimate estimate;
-        struct run_clock clock;
-
-        run_clock_init(&clock, false);
-        run_clock_decide(&clock, c->asked, c->shared, false);
-        assert_int_equal(clock.mode, c->mode);
-        assert_int_equal(clock.is_root, c->mode == CLOCK_SHARED);
-        run_clock_heard(&clock, &(struct offset_stamps){980, 1010, 1010, 1000},
-                        (struct offset_estimate){77, 9});
-        estimate = run_clock_estimate(&clock, 1000);
-        assert_true(llabs(estimate.offset_ns - c->run.offset_ns) <= 2);
-        assert_true(llabs(estimate.bound_ns - c->run.bound_ns) <= 4);
-    }
-}
-
-/* PTP is believed as far as datagrams do not prove that it can't be. */
-TEST(ptp_is_witnessed)
-{
-    const struct offset_stamps stamps = {1 * S, 9 * S + 10 * US, 9 * S + 10 * US, 1 * S + 20 * US};
-    const struct offset_estimate parent = {1795857565 * S, 100}; /* of the year 2026 */
-    struct offset_estimate estimate;
-    struct run_clock clock;
-
-    run_clock_init(&clock, false);
-    run_clock_decide(&clock, CLOCK_PTP, false, false);
-    assert_int_equal(run_clock_estimate(&clock, S).bound_ns, -1);
-    clock.disciplined = (struct offset_estimate){1795857573 * S + 3 * US, 100};
-    assert_int_equal(run_clock_estimate(&clock, S).bound_ns, 100);
-    run_clock_heard(&clock, &stamps, parent);
-    estimate = run_clock_estimate(&clock, S + 20 * US);
-    assert_int_equal(estimate.offset_ns, 1795857573 * S + 3 * US);
-    assert_int_equal(estimate.bound_ns, 100);
-    clock.disciplined = (struct offset_estimate){1795857573 * S + 90 * US, 100};
-    estimate = run_clock_estimate(&clock, S + 20 * US);
-    assert_in_range(estimate.bound_ns, 100 * US, 101 * US);
-    clock.disciplined = (struct offset_estimate){0, -1}; /* no longer synchronized */
-    assert_int_equal(run_clock_estimate(&clock, S + 20 * US).bound_ns, -1);
 }
 
 /* adjtimex as kernels answer it. */
