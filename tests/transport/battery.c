@@ -207,25 +207,28 @@ void battery_destroy(struct battery_stage *stage, uint32_t rank)
     stage->executors[rank] = NULL;
 }
 
-static void connect_stage(struct battery_stage *stage)
+int battery_connect(struct battery_stage *stage, int64_t limit_ns, struct err *err)
 {
-    int64_t begun_ns = clock_now();
+    int64_t until_ns = clock_now() + limit_ns;
     bool waiting = true;
 
     while (waiting) {
         waiting = false;
         for (uint32_t rank = 0; rank < subject->ports; rank++) {
-            struct err err = {""};
-            int rc = subject->transport->connect(stage->lanes[rank], clock_now(), &err);
+            int rc;
 
+            err->text[0] = '\0';
+            rc = subject->transport->connect(stage->lanes[rank], clock_now(), err);
             if (rc != 0 && rc != -EAGAIN)
-                fail_msg("connect: %s", err.text);
+                return rc;
             waiting = waiting || rc == -EAGAIN;
         }
-        assert_true(clock_now() - begun_ns < CONNECT_NS);
+        if (waiting && clock_now() >= until_ns)
+            return -ETIMEDOUT;
         if (waiting)
             clock_sleep_until(clock_now() + SLEEP_NS);
     }
+    return 0;
 }
 
 static void set_times(struct battery_run *run)
@@ -238,11 +241,10 @@ static void set_times(struct battery_run *run)
     phase->stop_ns = phase->start_ns + run->duration_ns;
 }
 
-/* Sent and received, as far as the lanes know. */
-static bool all_over(const struct battery_stage *stage, int64_t now_ns)
+bool battery_over(const struct battery_stage *stage)
 {
     bool sent = true, received = true;
-    int64_t last_ns = stage->run->phase.start_ns;
+    int64_t last_ns = stage->run->phase.start_ns, now_ns = clock_now();
 
     for (uint32_t rank = 0; rank < subject->ports; rank++) {
         const struct lane *lane = stage->lanes[rank];
@@ -277,28 +279,34 @@ static bool is_woken(struct lane *lane)
     return poll(&wake, 1, 0) > 0;
 }
 
+int64_t battery_poll(struct battery_stage *stage)
+{
+    int64_t wake_ns = clock_now() + SLEEP_NS;
+
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        struct lane *lane = stage->lanes[rank];
+        int64_t next_ns;
+
+        if (lane == NULL)
+            continue;
+        lane->woken = is_woken(lane);
+        stage->run->woken[rank] += lane->woken;
+        next_ns = subject->transport->poll(lane, clock_now());
+        if (subject->transport->account != NULL)
+            subject->transport->account(lane, ACCOUNT_ALL);
+        wake_ns = next_ns < wake_ns ? next_ns : wake_ns;
+    }
+    return wake_ns;
+}
+
 static void *work(void *context)
 {
     struct battery_stage *stage = context;
     int64_t begun_ns = clock_now();
 
     stay_on_this_core();
-    while (!all_over(stage, clock_now()) && clock_now() - begun_ns < LIMIT_NS) {
-        int64_t wake_ns = clock_now() + SLEEP_NS;
-
-        for (uint32_t rank = 0; rank < subject->ports; rank++) {
-            int64_t next_ns;
-
-            stage->lanes[rank]->woken = is_woken(stage->lanes[rank]);
-            stage->run->woken[rank] += stage->lanes[rank]->woken;
-            next_ns = subject->transport->poll(stage->lanes[rank], clock_now());
-
-            if (subject->transport->account != NULL)
-                subject->transport->account(stage->lanes[rank], ACCOUNT_ALL);
-            wake_ns = next_ns < wake_ns ? next_ns : wake_ns;
-        }
-        clock_sleep_until(wake_ns);
-    }
+    while (!battery_over(stage) && clock_now() - begun_ns < LIMIT_NS)
+        clock_sleep_until(battery_poll(stage));
     return NULL;
 }
 
@@ -319,19 +327,35 @@ void battery_read(struct battery_stage *stage)
     }
 }
 
+const struct flow_reading *battery_reading(const struct transport *transport, struct lane *lane,
+                                           const struct lane_flow *flow)
+{
+    static struct flow_reading reading;
+
+    memset(&reading, 0, sizeof reading);
+    transport->read_flow(lane, flow, &reading);
+    return &reading;
+}
+
+double battery_metric(const struct flow_reading *reading, const char *name)
+{
+    for (unsigned i = 0; i < reading->metric_count; i++)
+        if (strcmp(reading->metrics[i].name, name) == 0)
+            return reading->metrics[i].value;
+    return -1;
+}
+
 static void read_times(struct lane *lane)
 {
     const struct lane_request *request = &lane->request;
-    static struct flow_reading reading;
 
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         const struct lane_flow *flow = &request->flows[i];
+        const struct flow_reading *reading = battery_reading(subject->transport, lane, flow);
 
-        memset(&reading, 0, sizeof reading);
-        subject->transport->read_flow(lane, flow, &reading);
         for (int kind = 0; kind < LATENCY_KINDS; kind++)
-            if (reading.measured[kind])
-                battery_times[flow->number][kind] = reading.latency[kind];
+            if (reading->measured[kind])
+                battery_times[flow->number][kind] = reading->latency[kind];
     }
 }
 
@@ -356,10 +380,12 @@ static void finish(struct battery_stage *stage)
 void battery_play(struct battery_run *run)
 {
     static struct battery_stage stage;
+    struct err err = {""};
     pthread_t worker;
 
     prepare(&stage, run);
-    connect_stage(&stage);
+    if (battery_connect(&stage, CONNECT_NS, &err) != 0)
+        fail_msg("connect: %s", err.text);
     set_times(run);
     assert_int_equal(pthread_create(&worker, NULL, work, &stage), 0);
     pthread_join(worker, NULL);

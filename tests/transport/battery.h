@@ -116,6 +116,13 @@ extern const struct transport_secret battery_secret;
 void battery_use(const struct battery_subject *which);
 /* Prepares a rank's lane. Returns what the transport does, with its sentence. */
 int battery_prepare(struct battery_stage *stage, uint32_t rank, struct err *err);
+/* Connects all lanes until they are ready: 0, or a failure with the transport's sentence;
+ * -ETIMEDOUT after `limit_ns`. */
+int battery_connect(struct battery_stage *stage, int64_t limit_ns, struct err *err);
+/* Polls each lane once, as a worker would. Returns the time at which to poll again. */
+int64_t battery_poll(struct battery_stage *stage);
+/* Whether all is sent and received, as far as the lanes know. */
+bool battery_over(const struct battery_stage *stage);
 /* Copies what the lanes have counted to the run's flows. */
 void battery_read(struct battery_stage *stage);
 /* Ends a rank's lane, if it has one. */
@@ -124,6 +131,12 @@ void battery_destroy(struct battery_stage *stage, uint32_t rank);
 /* A counter of port_hardware at one port, now. */
 #define BATTERY_COUNTER(port, counter) battery_hardware(port).counter
 struct port_hardware battery_hardware(size_t port);
+
+/* What a lane has measured of a flow, until the next call; and one of its metrics, -1: there is
+ * none of this name. */
+const struct flow_reading *battery_reading(const struct transport *transport, struct lane *lane,
+                                           const struct lane_flow *flow);
+double battery_metric(const struct flow_reading *reading, const char *name);
 
 /* The times that the last play measured, by its flows. */
 extern struct latency battery_times[BATTERY_FLOWS][LATENCY_KINDS];

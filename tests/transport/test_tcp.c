@@ -15,10 +15,8 @@
 #include <dirent.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define LIMIT_NS (20 * NS_PER_S)
 #define ADDRESS_AT 4 /* places of address and TCP port in the transport's blob */
@@ -119,31 +117,14 @@ static int connect_rank(uint32_t rank, int64_t later_ns)
     return transport_tcp.connect(stage.lanes[rank], clock_now() + later_ns, &err);
 }
 
-/* Until all are ready: 0, or a failure; -ETIMEDOUT after `limit_ns`. */
 static int connect_all(int64_t limit_ns)
 {
-    int64_t until_ns = clock_now() + limit_ns;
-
-    for (;;) {
-        bool ready = true;
-
-        for (uint32_t i = 0; i < subject.ports; i++) {
-            int rc = connect_rank(i, 0);
-
-            if (rc != 0 && rc != -EAGAIN)
-                return rc;
-            ready = ready && rc == 0;
-        }
-        if (ready || clock_now() >= until_ns)
-            return ready ? 0 : -ETIMEDOUT;
-    }
+    return battery_connect(&stage, limit_ns, &err);
 }
 
 static void poll_all(void)
 {
-    for (uint32_t i = 0; i < subject.ports; i++)
-        if (stage.lanes[i] != NULL)
-            transport_tcp.poll(stage.lanes[i], clock_now());
+    battery_poll(&stage);
     battery_read(&stage);
 }
 
@@ -164,14 +145,6 @@ static void ready_to_run(void)
     start();
 }
 
-static bool is_finished(void)
-{
-    for (uint32_t i = 0; i < subject.ports; i++)
-        if (!stage.lanes[i]->tx_done || !stage.lanes[i]->rx_done)
-            return false;
-    return true;
-}
-
 /* Polls until a condition holds. */
 #define POLL_UNTIL(condition)                                                                      \
     for (int64_t until_ns = clock_now() + LIMIT_NS; !(condition);) {                               \
@@ -186,7 +159,7 @@ static const char *error_of(uint32_t rank)
 
 static void run_on(void)
 {
-    POLL_UNTIL(is_finished())
+    POLL_UNTIL(battery_over(&stage))
     for (uint32_t i = 0; i < subject.ports; i++)
         assert_string_equal(error_of(i), "");
 }
@@ -244,14 +217,8 @@ static int teardown(void **state)
 static double metric_of(uint32_t rank, const char *name)
 {
     struct lane *lane = stage.lanes[rank];
-    const struct lane_flow *flow = &lane->request.flows[0];
-    struct flow_reading reading = {0};
 
-    transport_tcp.read_flow(lane, flow, &reading);
-    for (unsigned i = 0; i < reading.metric_count; i++)
-        if (strcmp(reading.metrics[i].name, name) == 0)
-            return reading.metrics[i].value;
-    return -1;
+    return battery_metric(battery_reading(&transport_tcp, lane, lane->request.flows), name);
 }
 
 /* --- streams --- */
@@ -495,23 +462,12 @@ static void derive(uint8_t *key, char byte, const char *run_id)
 }
 
 /* A claim and a proof are valid for their challenge, key and run alone, and any changed bit is
- * found; neither is the other. Deriving a key before the run's is known ends the process.
- */
+ * found; neither is the other. (A key of zeros: tests/system/test_faults.py.) */
 TCP(nothing_is_forged_or_replayed)
 {
     struct tcp_handshake shake = {.place = {3, 70000, 65535, 1, 0xabcd, 9}}, other;
     uint8_t key[TCP_KEY_BYTES], other_key[TCP_KEY_BYTES];
-    pid_t child = fork();
-    int status;
 
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-        derive(key, 0, "run");
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     derive(key, 'k', "run");
     tcp_challenge_make(&shake);
     tcp_prove(&shake, TCP_CONNECTOR, key);
@@ -799,7 +755,7 @@ NAMESPACES(a_rate_is_at_layer_1_in_full_segments)
     run.phase.load = (struct load){.rate_bps = 10e6};
     stream_ns = NS_PER_S;
     ready_to_run();
-    while (!is_finished()) {
+    while (!battery_over(&stage)) {
         clock_sleep_until(clock_now() + NS_PER_MS);
         poll_all();
     }

@@ -65,16 +65,11 @@ static double reused_pairs;
 /* One end's port may keep none of its queue pairs; how many of the other's were kept. */
 static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    static struct flow_reading reading;
-
     if (rank == 1 && forgets)
         ((struct verbs_lane *)lane)->keep_max = 0;
-    if (rank != 0)
-        return;
-    transport_verbs.read_flow(lane, &lane->request.flows[0], &reading);
-    for (unsigned i = 0; i < reading.metric_count; i++)
-        if (strcmp(reading.metrics[i].name, "reused_queue_pairs") == 0)
-            reused_pairs = reading.metrics[i].value;
+    if (rank == 0)
+        reused_pairs = battery_metric(battery_reading(&transport_verbs, lane, lane->request.flows),
+                                      "reused_queue_pairs");
 }
 
 /* A kept end whose partner kept none is connected again; then both keep theirs. */
