@@ -35,14 +35,6 @@ struct packet {
     uint32_t at;
 };
 
-static struct tpacket2_hdr *slot_at(const struct packet *packet, uint32_t index)
-{
-    uint32_t in_block = BLOCK / packet->slot;
-
-    return (struct tpacket2_hdr *)(packet->ring + (size_t)(index / in_block) * BLOCK +
-                                   (size_t)(index % in_block) * packet->slot);
-}
-
 /* Copy a received frame out of the ring, with the 802.1Q tag that the kernel has removed. */
 static void copy_in(struct rte_mbuf *frame, const struct tpacket2_hdr *head)
 {
@@ -71,7 +63,9 @@ static uint16_t receive(struct device *device, struct rte_mbuf **frames, uint16_
     uint16_t count = 0;
 
     while (count < most) {
-        struct tpacket2_hdr *head = slot_at(packet, packet->at);
+        /* Slots fill blocks without rest. */
+        struct tpacket2_hdr *head =
+            (struct tpacket2_hdr *)(packet->ring + (size_t)packet->at * packet->slot);
         uint32_t status = __atomic_load_n(&head->tp_status, __ATOMIC_ACQUIRE);
         struct rte_mbuf *frame;
 

@@ -54,20 +54,6 @@ static json_t *flow_counts(const struct model_counts *of)
                      "dropped", drops(of->dropped));
 }
 
-static json_t *port_counts(const struct model_port_truth *of)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", COUNT(received),
-                     COUNT(received_bytes), COUNT(sent), COUNT(sent_bytes), COUNT(pause_sent),
-                     COUNT(pause_received), COUNT(control_received), COUNT(queue_high_bytes),
-                     COUNT(input_high_bytes), "dropped", drops(of->dropped));
-}
-
-static json_t *table_counts(const struct model_table_truth *of)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", COUNT(entries), COUNT(learned), COUNT(moved),
-                     COUNT(aged), COUNT(refused_full), COUNT(refused_rate));
-}
-
 static json_t *address(uint64_t mac)
 {
     char text[18];
@@ -100,11 +86,15 @@ static json_t *flow_items(const struct switch_report *report, const struct model
 static void put_ports(const struct switch_report *report, const struct model_truth *truth)
 {
     for (unsigned i = 0; i < report->port_array->count; i++) {
-        json_t *items = json_pack("{s:o, s:o}", "port", port_name(report, i), "lost_before",
-                                  count(report->port_array->ports[i].lost));
+        const struct model_port_truth *of = &truth->ports[i];
 
-        json_object_update_new(items, port_counts(&truth->ports[i]));
-        put(report, "port", items);
+        put(report, "port",
+            json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "port",
+                      port_name(report, i), "lost_before", count(report->port_array->ports[i].lost),
+                      COUNT(received), COUNT(received_bytes), COUNT(sent), COUNT(sent_bytes),
+                      COUNT(pause_sent), COUNT(pause_received), COUNT(control_received),
+                      COUNT(queue_high_bytes), COUNT(input_high_bytes), "dropped",
+                      drops(of->dropped)));
     }
 }
 
@@ -135,6 +125,7 @@ static void put_all(const struct switch_report *report, const char *reason)
 {
     const struct model_conf *conf = &report->description->conf;
     struct model_truth truth = model_truth(report->port_array->model);
+    const struct model_table_truth *of = truth.table;
     struct model_counts total = truth.rest->counts;
     json_t *items;
 
@@ -146,7 +137,9 @@ static void put_all(const struct switch_report *report, const char *reason)
                       model_fault_names[conf->faults[i].kind], "fitting",
                       (json_int_t)truth.faults[i].fitting, "struck",
                       (json_int_t)truth.faults[i].struck));
-    put(report, "table", table_counts(truth.table));
+    put(report, "table",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", COUNT(entries), COUNT(learned), COUNT(moved),
+                  COUNT(aged), COUNT(refused_full), COUNT(refused_rate)));
     items = json_pack("{s:s, s:f, s:I, s:b}", "reason", reason, "seconds",
                       (double)(clock_now() - report->began_ns) / 1e9, "inside",
                       (json_int_t)truth.inside, "flows_complete", truth.rest->counts.received == 0);

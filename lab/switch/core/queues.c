@@ -129,16 +129,6 @@ static bool recovers(const struct model *model, struct output *output,
     return recovers;
 }
 
-static void send_control(struct model *model, unsigned port)
-{
-    struct output *output = &model->outputs[port];
-
-    output->control_waits = false;
-    output->control_leaves = true;
-    model->outputs_free &= ~bit(port);
-    wake(model, port, serve(&output->wire, model->now_ns, PAUSE_BYTES));
-}
-
 static void output_send(struct model *model, unsigned port, struct model_frame *frame)
 {
     struct output *output = &model->outputs[port];
@@ -157,7 +147,10 @@ static void output_try(struct model *model, unsigned port)
     if (output->sending != NULL || output->control_leaves)
         return;
     if (output->control_waits) {
-        send_control(model, port);
+        output->control_waits = false;
+        output->control_leaves = true;
+        model->outputs_free &= ~bit(port);
+        wake(model, port, serve(&output->wire, model->now_ns, PAUSE_BYTES));
         return;
     }
     if (model->conf->queueing != MODEL_OUTPUT) {

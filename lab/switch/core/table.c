@@ -7,15 +7,10 @@
 #define USED 0x100
 #define LEARN_QUEUE 16 /* addresses that may wait to be learned */
 
-static uint32_t place_of(const struct table *table, uint64_t mac)
-{
-    return (uint32_t)(mac * 0x9e3779b97f4a7c15 >> 32) & table->mask;
-}
-
 /* Return the entry of an address, or the free entry for it. */
 static struct table_entry *seek(const struct table *table, uint64_t mac)
 {
-    uint32_t at = place_of(table, mac);
+    uint32_t at = (uint32_t)(mac * 0x9e3779b97f4a7c15 >> 32) & table->mask;
 
     while (table->entries[at].key != 0 && table->entries[at].key >> 16 != mac)
         at = (at + 1) & table->mask;
