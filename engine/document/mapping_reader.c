@@ -230,7 +230,6 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
         json_loadb(text->text, text->size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     int rc;
 
-    option_defaults(table, into);
     if (value == NULL)
         return refuse(&reader, "is no JSON, column %d: %s", error.column, error.text);
     rc = read_value(&reader, &root, value, into);

@@ -98,7 +98,7 @@ static int start_workers(struct node *node)
     struct cores_ask ask = {
         .policy = node->job->worker,
         .usable = usable,
-        .usable_count = cores_usable(usable, CORES_MAX, self->cores_count > 0),
+        .usable_count = cores_usable(usable, self->cores_count > 0),
         .named = self->cores,
         .named_count = self->cores_count,
         .lanes = lanes,

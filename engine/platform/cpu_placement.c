@@ -151,7 +151,7 @@ static int widest(cpu_set_t *cores)
     return rc;
 }
 
-size_t cores_usable(struct core *cores, size_t room, bool all)
+size_t cores_usable(struct core cores[CORES_MAX], bool all)
 {
     cpu_set_t allowed;
     size_t count = 0;
@@ -159,7 +159,7 @@ size_t cores_usable(struct core *cores, size_t room, bool all)
     CPU_ZERO(&allowed);
     if ((all ? widest(&allowed) : sched_getaffinity(0, sizeof allowed, &allowed)) != 0)
         return 0;
-    for (int core = 0; core < CORES_MAX && count < room; core++)
+    for (int core = 0; core < CORES_MAX; core++)
         if (CPU_ISSET((size_t)core, &allowed))
             cores[count++] = (struct core){core, numa_of_core(core)};
     return count;

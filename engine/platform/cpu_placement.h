@@ -76,12 +76,11 @@ uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 /**
  * @brief List the cores of this machine on which this thread may run.
  *
- * @param cores Cores.
- * @param room How many fit.
+ * @param cores Takes the cores, ascending.
  * @param all Widen the thread's mask as far as the kernel allows.
- * @return How many there are, `room` at most.
+ * @return How many there are.
  */
-size_t cores_usable(struct core *cores, size_t room, bool all);
+size_t cores_usable(struct core cores[CORES_MAX], bool all);
 
 /**
  * @brief Keep all present threads of this process, and threads that they start, off the workers'

@@ -129,8 +129,8 @@ struct phase_outcome {
     uint32_t states;      /**< STATE_ bits over all nodes */
     double start_skew_us; /**< below 0: unknown */
     double stop_skew_us;
-    double skew_bound_us;   /**< below 0: no common clock */
-    int64_t clock_bound_ns; /**< maximum of all nodes' bounds (struct phase_clock); -1: unknown */
+    /** @brief Maximum of all nodes' bounds (struct phase_clock); -1: no common clock. */
+    int64_t clock_bound_ns;
     /** @brief Time from the start to the last byte at any node (transfer), else to the stop. */
     int64_t elapsed_ns;
 };

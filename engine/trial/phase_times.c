@@ -279,7 +279,6 @@ int phase_agree_end(struct phase_run *run, int rc)
         .states = values.states | (rc < 0 ? STATE_STOPPED : 0),
         .start_skew_us = -1,
         .stop_skew_us = -1,
-        .skew_bound_us = -1,
         .clock_bound_ns = -1,
     };
     note_latest(&outcome->elapsed_ns, elapsed_ns);
@@ -289,7 +288,6 @@ int phase_agree_end(struct phase_run *run, int rc)
         outcome->stop_skew_us =
             skew_us(values.maximum[END_STOP_LATE], values.maximum[END_STOP_EARLY]);
         outcome->clock_bound_ns = values.maximum[END_BOUND];
-        outcome->skew_bound_us = (double)values.maximum[END_BOUND] / 1e3;
     }
     return rc;
 }

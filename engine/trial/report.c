@@ -211,17 +211,6 @@ static void report_side(const struct phase_run *run, const struct phase_lane *la
     report_times(run, lane, flow, source, &reading);
 }
 
-static void report_order(const struct phase_run *run, const struct phase_lane *lane,
-                         const struct lane_flow *flow)
-{
-    const struct flow_reordering *order = &flow->side.reordering;
-    REPORT(run, lane, "reorder", {"src", rank_text(lane, flow->src)},
-           {"dst", rank_text(lane, flow->dst)}, {"reordered", record_u64(flow->side.reordered)},
-           {"extent_sum", record_u64(order->extent_sum)},
-           {"extent_max", record_u64(order->extent_max)},
-           {"three_reordered", record_u64(order->near)});
-}
-
 /* --- ports and ranks --- */
 
 static struct record_row device_row(const struct port_hardware *before,
@@ -402,7 +391,8 @@ static void report_phase(const struct phase_run *run)
            {"elapsed_ns", json_integer(outcome->elapsed_ns)},
            {"start_skew_us", record_amount(outcome->start_skew_us)},
            {"stop_skew_us", record_amount(outcome->stop_skew_us)},
-           {"skew_bound_us", record_amount(outcome->skew_bound_us)}, {"state", json_string(state)},
+           {"skew_bound_us", record_amount((double)outcome->clock_bound_ns / 1e3)},
+           {"state", json_string(state)},
            {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
            {"cpu_span_s", json_real((double)(run->end.at_ns - run->begin.at_ns) / 1e9)},
            {"cpu_s", json_real(cpu_s)},
@@ -594,10 +584,18 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
 {
     for (uint32_t i = 0; i < lane->flow_count; i++) {
-        report_side(run, lane, &lane->flows[i], i < lane->send_count);
+        const struct lane_flow *flow = &lane->flows[i];
+        const struct flow_reordering *order = &flow->side.reordering;
+
+        report_side(run, lane, flow, i < lane->send_count);
         /* 0: all in order, or the transport does not judge order. */
-        if (lane->flows[i].side.reordering.extent_max > 0)
-            report_order(run, lane, &lane->flows[i]);
+        if (order->extent_max > 0)
+            REPORT(run, lane, "reorder", {"src", rank_text(lane, flow->src)},
+                   {"dst", rank_text(lane, flow->dst)},
+                   {"reordered", record_u64(flow->side.reordered)},
+                   {"extent_sum", record_u64(order->extent_sum)},
+                   {"extent_max", record_u64(order->extent_max)},
+                   {"three_reordered", record_u64(order->near)});
     }
     if (lane->executor != NULL)
         report_execution(run, lane);

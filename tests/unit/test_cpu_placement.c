@@ -87,11 +87,11 @@ TEST(queues_leave_every_lane_a_core)
 TEST(this_machine_has_a_core)
 {
     struct core cores[CORES_MAX];
-    size_t count = cores_usable(cores, CORES_MAX, false);
+    size_t count = cores_usable(cores, false);
 
     assert_true(count >= 1);
-    assert_true(cores_usable(cores, CORES_MAX, true) >= count);
-    assert_int_equal(cores_usable(cores, CORES_MAX, false), count); /* nothing has changed */
+    assert_true(cores_usable(cores, true) >= count);
+    assert_int_equal(cores_usable(cores, false), count); /* nothing has changed */
     for (size_t i = 1; i < count; i++)
         assert_true(cores[i].number > cores[i - 1].number);
 }
