@@ -47,16 +47,12 @@ static int sum_schedules(const struct pattern_plan *plan, uint32_t n, json_t **s
         }
         memory_all = memory > memory_all ? memory : memory_all;
     }
-    const struct record_row rows[] = {
-        {"steps", json_integer(all.steps)},
-        {"messages", record_u64(all.messages)},
-        {"bytes", record_u64(all.bytes)},
-        {"memory", record_u64(all.memory)},
-        {"memory_all", record_u64(memory_all)},
-        {"iterations", json_integer(pattern_iterations(plan))},
-        {NULL, NULL},
-    };
-    *sums = record_fill(json_object(), rows);
+    *sums = record_fill(
+        json_object(),
+        RECORD_ROWS({"steps", json_integer(all.steps)}, {"messages", record_u64(all.messages)},
+                    {"bytes", record_u64(all.bytes)}, {"memory", record_u64(all.memory)},
+                    {"memory_all", record_u64(memory_all)},
+                    {"iterations", json_integer(pattern_iterations(plan))}));
     return 0;
 }
 
@@ -70,14 +66,11 @@ static int print_totals(struct records *records, const struct pattern_plan *plan
         flows += count_flows(plan, n, phase);
     if (pattern_is_scheduled(plan) && sum_schedules(plan, n, &schedule) < 0)
         return err_set(err, -ENOMEM, "out of memory");
-    const struct record_row rows[] = {
-        {"ranks", json_integer(n)},
-        {"phases", json_integer(pattern_phases(plan))},
-        {"flows", record_u64(flows)},
-        {"schedule", schedule != NULL ? schedule : json_null()},
-        {NULL, NULL},
-    };
-    record_write(records, "plan", rows);
+    record_write(records, "plan",
+                 RECORD_ROWS({"ranks", json_integer(n)},
+                             {"phases", json_integer(pattern_phases(plan))},
+                             {"flows", record_u64(flows)},
+                             {"schedule", schedule != NULL ? schedule : json_null()}));
     return 0;
 }
 

@@ -126,24 +126,17 @@ static void leave(struct node *node)
     if (node->status == 0 && node->end != NODE_QUIT)
         node->status = 3;
     if (node->err.text[0] != '\0') {
-        const struct record_row error[] = {
-            {"text", json_string(node->err.text)},
-            {"status", json_integer(node->status)},
-            {NULL, NULL},
-        };
-
         log_error("%s", node->err.text);
-        record_write(node->records, "error", error);
+        record_write(node->records, "error",
+                     RECORD_ROWS({"text", json_string(node->err.text)},
+                                 {"status", json_integer(node->status)}));
     }
-    const struct record_row bye[] = {
-        {"status", json_integer(node->status)},
-        {"reason", json_string(end_words[node->end])},
-        {"dropped_datagrams", record_u64(dropped)},
-        {"dropped_records", record_u64(records_dropped(node->records))},
-        {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)},
-        {NULL, NULL},
-    };
-    record_write(node->records, "bye", bye);
+    record_write(node->records, "bye",
+                 RECORD_ROWS({"status", json_integer(node->status)},
+                             {"reason", json_string(end_words[node->end])},
+                             {"dropped_datagrams", record_u64(dropped)},
+                             {"dropped_records", record_u64(records_dropped(node->records))},
+                             {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)}));
 }
 
 static int run_node(struct node *node)

@@ -69,18 +69,16 @@ static void report_fault(struct node *node, const struct control_fault *fault)
                  who, fault->epoch, node->job->barrier_timeout_ms, (double)fault->silence_ns / 1e9,
                  fault->last_epoch);
     log_error("%s", text);
-    const struct record_row rows[] = {
-        {"missing_node", json_string(who)},
-        {"gave_up", json_boolean(!fault->missing)},
-        {"barrier", json_integer(fault->epoch)},
-        {"last_barrier",
-         record_count(fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch)},
-        {"silence_ms", record_count(fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS)},
-        {"text", json_string(text)},
-        {"status", json_integer(status)},
-        {NULL, NULL},
-    };
-    record_write(node->records, "missing", rows);
+    record_write(
+        node->records, "missing",
+        RECORD_ROWS(
+            {"missing_node", json_string(who)}, {"gave_up", json_boolean(!fault->missing)},
+            {"barrier", json_integer(fault->epoch)},
+            {"last_barrier",
+             record_count(fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch)},
+            {"silence_ms",
+             record_count(fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS)},
+            {"text", json_string(text)}, {"status", json_integer(status)}));
     if (node->status == 0)
         node->status = status;
 }

@@ -169,22 +169,18 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
         crypto_generichash(hash, sizeof hash, (const uint8_t *)id, strlen(id), NULL, 0);
         sodium_bin2hex(boot, sizeof boot, hash, BOOT_BYTES);
     }
-    const struct record_row rows[] = {
-        {"protocol", json_integer(NODE_PROTOCOL)},
-        {"version", json_string(SWITCHBENCH_VERSION)},
-        {"host", json_string(host)},
-        {"boot", record_text(boot)},
-        {"pid", json_integer(getpid())},
-        {"control", json_string(address_text(&address, text))},
-        {"key", json_string(key)},
-        {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
-        {"workers", json_integer((json_int_t)node->worker_count)},
-        {"worker", json_string(node->cores.sleeps ? "sleep" : "poll")},
-        {"cores", record_numbers(node->cores.core, node->worker_count)},
-        {"ports", json_integer((json_int_t)node->port_count)},
-        {NULL, NULL},
-    };
-    record_write(node->records, "hello", rows);
+    record_write(node->records, "hello",
+                 RECORD_ROWS({"protocol", json_integer(NODE_PROTOCOL)},
+                             {"version", json_string(SWITCHBENCH_VERSION)},
+                             {"host", json_string(host)}, {"boot", record_text(boot)},
+                             {"pid", json_integer(getpid())},
+                             {"control", json_string(address_text(&address, text))},
+                             {"key", json_string(key)},
+                             {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
+                             {"workers", json_integer((json_int_t)node->worker_count)},
+                             {"worker", json_string(node->cores.sleeps ? "sleep" : "poll")},
+                             {"cores", record_numbers(node->cores.core, node->worker_count)},
+                             {"ports", json_integer((json_int_t)node->port_count)}));
     return 0;
 }
 
@@ -301,18 +297,15 @@ static void say_ready(struct node *node)
         reason = "boot ids are equal";
     clock_gettime(CLOCK_REALTIME, &wall);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
-    const struct record_row rows[] = {
-        {"clock", json_string(clock_words[clocks.mode])},
-        {"clock_reason", json_string(reason)},
-        {"clock_id", json_string(id)},
-        {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
-        {"clock_bound_ns", record_count(now.bound_ns)},
-        /* Events can be found in logs of other programs by wall clock time. */
-        {"wall_clock_offset_ns",
-         json_integer((int64_t)wall.tv_sec * NS_PER_S + wall.tv_nsec - clock_now())},
-        {NULL, NULL},
-    };
-    record_write(node->records, "ready", rows);
+    record_write(node->records, "ready",
+                 RECORD_ROWS({"clock", json_string(clock_words[clocks.mode])},
+                             {"clock_reason", json_string(reason)}, {"clock_id", json_string(id)},
+                             {"clock_offset_ns",
+                              now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},
+                             {"clock_bound_ns", record_count(now.bound_ns)},
+                             /* Events can be found in logs of other programs by wall clock time. */
+                             {"wall_clock_offset_ns", json_integer((int64_t)wall.tv_sec * NS_PER_S +
+                                                                   wall.tv_nsec - clock_now())}));
 }
 
 int join_run(struct node *node)

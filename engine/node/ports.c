@@ -124,31 +124,24 @@ static void report_port(struct node *node, const struct node_port *port,
 
     for (uint32_t queue = 0; queue < queues; queue++)
         cores[queue] = node->cores.core[node_worker_of(node, port, queue)];
-    const struct record_row rows[] = {
-        {"port", json_string(port->conf.name)},
-        {"network", json_string(port->conf.network)},
-        {"transport", json_string(port->transport->name)},
-        {"driver", record_text(facts->driver)},
-        {"mac", record_text(facts->mac)},
-        {"ipv4", record_text(facts->ipv4)},
-        {"ipv6", record_text(facts->ipv6)},
-        {"link_bps", known(facts->link_bps)},
-        {"line_rate_bps", known(port->line_rate_bps)},
-        {"frame_max", known(facts->frame_max)},
-        {"numa", record_count(facts->numa_node)},
-        {"queues", json_integer(port->queues)},
-        {"cores", record_numbers(cores, queues)},
-        {"core_fps", facts->core_fps > 0 ? json_integer((int64_t)facts->core_fps) : json_null()},
-        {"offloads", record_text(facts->offloads)},
-        {"mtu", known(facts->mtu)},
-        {"congestion", record_text(facts->congestion)},
-        {"rdma", rdma ? record_text(facts->rdma) : NULL},
-        {"link_layer", rdma ? record_text(facts->link_layer) : NULL},
-        {"gid", rdma ? record_text(facts->gid) : NULL},
-        {"gid_index", rdma ? record_count(facts->gid_index) : NULL},
-        {NULL, NULL},
-    };
-    record_write(node->records, "port-open", rows);
+    record_write(
+        node->records, "port-open",
+        RECORD_ROWS(
+            {"port", json_string(port->conf.name)}, {"network", json_string(port->conf.network)},
+            {"transport", json_string(port->transport->name)},
+            {"driver", record_text(facts->driver)}, {"mac", record_text(facts->mac)},
+            {"ipv4", record_text(facts->ipv4)}, {"ipv6", record_text(facts->ipv6)},
+            {"link_bps", known(facts->link_bps)}, {"line_rate_bps", known(port->line_rate_bps)},
+            {"frame_max", known(facts->frame_max)}, {"numa", record_count(facts->numa_node)},
+            {"queues", json_integer(port->queues)}, {"cores", record_numbers(cores, queues)},
+            {"core_fps",
+             facts->core_fps > 0 ? json_integer((int64_t)facts->core_fps) : json_null()},
+            {"offloads", record_text(facts->offloads)}, {"mtu", known(facts->mtu)},
+            {"congestion", record_text(facts->congestion)},
+            {"rdma", rdma ? record_text(facts->rdma) : NULL},
+            {"link_layer", rdma ? record_text(facts->link_layer) : NULL},
+            {"gid", rdma ? record_text(facts->gid) : NULL},
+            {"gid_index", rdma ? record_count(facts->gid_index) : NULL}));
 }
 
 /* Update the line rate and the address, which has it for partners. */

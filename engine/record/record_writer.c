@@ -224,14 +224,9 @@ void record_write(struct records *records, const char *type, const struct record
 
 void record_event(struct records *records, const char *what, const char *port, const char *text)
 {
-    const struct record_row rows[] = {
-        {"kind", json_string(what)},
-        {"port", record_text(port)},
-        {"text", record_text(text)},
-        {NULL, NULL},
-    };
-
-    record_write(records, "event", rows);
+    record_write(records, "event",
+                 RECORD_ROWS({"kind", json_string(what)}, {"port", record_text(port)},
+                             {"text", record_text(text)}));
 }
 
 void records_hold(struct records *records, bool hold)

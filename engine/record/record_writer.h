@@ -54,6 +54,8 @@ struct record_row {
     const char *key; /**< NULL: the table's end */
     json_t *value;
 };
+/** @brief Rows of a record, each `{key, value}`. */
+#define RECORD_ROWS(...) ((const struct record_row[]){__VA_ARGS__, {NULL, NULL}})
 /**
  * @brief Add rows to a mapping of a record.
  *

@@ -31,15 +31,14 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as
 static json_t *make(const struct phase_run *run, const struct phase_lane *lane, const char *type,
                     const struct record_row *rows)
 {
-    const struct record_row place[] = {
-        {"trial", json_integer(run->trial->doc->id)},
-        {"repeat", json_integer(run->trial->doc->repeat)},
-        {"phase", json_integer(run->is_probe ? -1 : (json_int_t)run->number)},
-        {"network", lane != NULL ? record_text(lane->own->part->doc->network) : NULL},
-        {NULL, NULL},
-    };
+    json_t *record = record_fill(
+        record_new(run->trial->node->records, type),
+        RECORD_ROWS({"trial", json_integer(run->trial->doc->id)},
+                    {"repeat", json_integer(run->trial->doc->repeat)},
+                    {"phase", json_integer(run->is_probe ? -1 : (json_int_t)run->number)},
+                    {"network", lane != NULL ? record_text(lane->own->part->doc->network) : NULL}));
 
-    return record_fill(record_fill(record_new(run->trial->node->records, type), place), rows);
+    return record_fill(record, rows);
 }
 
 static void report(const struct phase_run *run, const struct phase_lane *lane, const char *type,
@@ -48,8 +47,7 @@ static void report(const struct phase_run *run, const struct phase_lane *lane, c
     record_send(run->trial->node->records, make(run, lane, type, rows), false);
 }
 
-#define REPORT(run, lane, type, ...)                                                               \
-    report(run, lane, type, (const struct record_row[]){__VA_ARGS__, {NULL, NULL}})
+#define REPORT(run, lane, type, ...) report(run, lane, type, RECORD_ROWS(__VA_ARGS__))
 
 static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
 {
@@ -328,16 +326,12 @@ static void report_clock(const struct phase_run *run)
 static json_t *compute_part(const struct compute_part *part)
 {
     const struct histogram *pieces = &part->pieces;
-    const struct record_row rows[] = {
-        {"operations", record_u64(part->operations)},
-        {"busy_ns", record_u64(pieces->sum_ns)},
-        {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
-        {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
-        {"piece_max_ns", record_u64(pieces->max_ns)},
-        {NULL, NULL},
-    };
-
-    return record_fill(json_object(), rows);
+    return record_fill(json_object(),
+                       RECORD_ROWS({"operations", record_u64(part->operations)},
+                                   {"busy_ns", record_u64(pieces->sum_ns)},
+                                   {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
+                                   {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
+                                   {"piece_max_ns", record_u64(pieces->max_ns)}));
 }
 
 static void report_compute(const struct phase_run *run)
@@ -483,15 +477,12 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
     for (size_t i = 0; i < run->lane_count; i++)
         json_array_append_new(
             ports, port_rates(&run->lanes[i], strcmp(step, "window") == 0, *last_ns, sums_bps));
-    const struct record_row rows[] = {
-        {"step", json_string(step)},
-        {"offered_bps", json_integer(sums_bps[0])},
-        {"delivered_bps", json_integer(sums_bps[1])},
-        {"ports", ports},
-        {NULL, NULL},
-    };
-
-    record_send(run->trial->node->records, make(run, NULL, "progress", rows), true);
+    record_send(
+        run->trial->node->records,
+        make(run, NULL, "progress",
+             RECORD_ROWS({"step", json_string(step)}, {"offered_bps", json_integer(sums_bps[0])},
+                         {"delivered_bps", json_integer(sums_bps[1])}, {"ports", ports})),
+        true);
     *last_ns = now_ns;
 }
 
@@ -646,14 +637,11 @@ void report_end(struct phase_run *run)
 void report_trial(const struct trial *trial, const char *state)
 {
     const struct doc_trial *doc = trial->doc;
-    const struct record_row rows[] = {
-        {"trial", json_integer(doc->id)},
-        {"repeat", json_integer(doc->repeat)},
-        {"phases", json_integer(doc->phases != NULL ? doc->phases_count : trial->phase_count)},
-        {"elapsed_ns", json_integer(clock_now() - trial->begun_ns)},
-        {"state", json_string(state)},
-        {NULL, NULL},
-    };
-
-    record_write(trial->node->records, "trial", rows);
+    record_write(
+        trial->node->records, "trial",
+        RECORD_ROWS(
+            {"trial", json_integer(doc->id)}, {"repeat", json_integer(doc->repeat)},
+            {"phases", json_integer(doc->phases != NULL ? doc->phases_count : trial->phase_count)},
+            {"elapsed_ns", json_integer(clock_now() - trial->begun_ns)},
+            {"state", json_string(state)}));
 }

@@ -33,9 +33,10 @@ static int open_records(void **state)
 static void send_numbers(const char *type, int count, bool droppable)
 {
     for (int i = 0; i < count; i++) {
-        const struct record_row rows[] = {{"number", json_integer(i)}, {NULL, NULL}};
-
-        record_send(records, record_fill(record_new(records, type), rows), droppable);
+        record_send(
+            records,
+            record_fill(record_new(records, type), RECORD_ROWS({"number", json_integer(i)})),
+            droppable);
     }
 }
 
@@ -149,9 +150,7 @@ static void *send_big(void *context)
 
     memset(text, 'x', BIG);
     for (; big_sent < BIGS; big_sent++) {
-        const struct record_row rows[] = {{"data", json_string(text)}, {NULL, NULL}};
-
-        record_write(records, "samples", rows);
+        record_write(records, "samples", RECORD_ROWS({"data", json_string(text)}));
     }
     free(text);
     return close_records(context);
