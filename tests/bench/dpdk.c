@@ -16,9 +16,9 @@
  * forward [CHUNKS]: of a chain, on ring ports: a frame is dequeued, verified and judged as every
  * received frame is, rewritten with the next hop's headers, sequence and time, and enqueued.
  *
- * judge [ROUNDS]: receiving on ring ports: headers, checksums and signature are verified, the flow
- * is found, its sequence judged, the frame freed; with and without reading the stamps, in turn. And
- * for how long the worker accounts flows without a look at the ring.
+ * judge FLOWS: receiving on ring ports: headers, checksums and signature are verified, the flow is
+ * found, its sequence judged, the frame freed; without and with reading the stamps. And for how
+ * long the worker accounts flows without a look at the ring.
  *
  * PORT: vdev=DEVICE, or iface=NAME driver=af_packet|af_xdp netns=NAME. `forward` and `judge` count
  * the polls alone, 512 frames at a time; filling and emptying the rings is not counted.
@@ -43,11 +43,10 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/times.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* --- clocks, medians and verdicts --- */
+/* --- clocks and medians --- */
 
 /* Ends the program with this sentence. */
 static _Noreturn void bench_fail(const char *what)
@@ -96,17 +95,6 @@ static double bench_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);
     return (values[count / 2] + values[(count - 1) / 2]) / 2;
-}
-
-/* "WHAT: VALUE UNIT (reach: at most REACH): PASS" */
-static void bench_verdict(const char *what, double value, const char *unit, bool at_most,
-                          double reach)
-{
-    bool good = at_most ? value <= reach : value >= reach;
-
-    printf("%s: %.4g %s (reach: at %s %g): %s\n", what, value, unit, at_most ? "most" : "least",
-           reach, good ? "PASS" : "RED");
-    fflush(stdout);
 }
 
 /* Prints what a frame costs whose `frames` took so many ns. */
@@ -620,10 +608,7 @@ static void forward(size_t chunks)
     free(ticks);
 }
 
-#define ROUNDS_MAX 101
 #define CHUNKS 2000
-#define EVERY_MOST 8u    /* of so many flows every frame is timed ... */
-#define TIMED_MOST 4096u /* ... of so many some, beyond none (engine/traffic/frame_lane.c) */
 
 /* Ticks of receiving and freeing a chunk without us. */
 static uint64_t free_chunk(struct bed *bed)
@@ -693,12 +678,10 @@ static void check(struct bed *bed)
         bench_fail("the receiver counted other frames than were sent");
 }
 
-static void judge_flows(uint32_t flows, unsigned rounds)
+static void judge(uint32_t flows)
 {
     struct bed bed = {.receive_count = flows, .stamps = true};
-    double ours[ROUNDS_MAX], timed[ROUNDS_MAX], device[ROUNDS_MAX], pause[ROUNDS_MAX];
-    double rate = bench_tsc_rate();
-    char what[64];
+    double ours, timed, device;
 
     feed_open(&bed);
     bed_time(&bed, false);
@@ -706,52 +689,15 @@ static void judge_flows(uint32_t flows, unsigned rounds)
         feed_fill(true);
         feed_poll(&bed);
     }
-    for (unsigned i = 0; i < rounds; i++) {
-        bed_time(&bed, false);
-        ours[i] = measure(feed_poll, &bed);
-        bed_time(&bed, true);
-        timed[i] = measure(feed_poll, &bed);
-    }
+    ours = measure(feed_poll, &bed);
+    bed_time(&bed, true);
+    timed = measure(feed_poll, &bed);
     check(&bed);
-    for (unsigned i = 0; i < rounds; i++) {
-        device[i] = measure(free_chunk, &bed);
-        pause[i] = (double)longest_pause(&bed) / rate / 1e3;
-    }
-    snprintf(what, sizeof what, "receive, %u flows", flows);
-    bench_verdict(what, bench_median(ours, rounds), "cycles a frame", true,
-                  flows <= 1024 ? 25 : 40);
-    snprintf(what, sizeof what, "receive, %u flows, with %s", flows,
-             flows <= EVERY_MOST ? "every frame's time" : "time of 2 frames in 128");
-    if (flows <= TIMED_MOST)
-        bench_verdict(what, 100 * (bench_median(timed, rounds) / bench_median(ours, rounds) - 1),
-                      "% more", true, 20);
-    snprintf(what, sizeof what, "accounting of %u flows, longest pause", flows);
-    bench_verdict(what, bench_median(pause, rounds), "us", true, 50);
-    printf("  %.1f M frames/s; of this the device and the pool alone: %.1f cycles\n",
-           1e3 * rate / ours[rounds / 2], bench_median(device, rounds));
+    device = measure(free_chunk, &bed);
+    printf("%.2f cycles a frame, %.2f with times, %.2f of the device and the pool alone; "
+           "accounting pauses for %.1f us\n",
+           ours, timed, device, (double)longest_pause(&bed) / bench_tsc_rate() / 1e3);
     bed_close(&bed);
-}
-
-static int judge(unsigned rounds)
-{
-    static const uint32_t flows[] = {1, EVERY_MOST, 1024, 16384, 65535 /* all others */};
-    int status, failed = 0;
-
-    if (rounds < 1 || rounds > ROUNDS_MAX)
-        return 2;
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("64-byte ipv4-udp frames, 1 in 128 reordered, 1 in 1024 repeated; median of %u\n",
-           rounds);
-    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
-        pid_t pid = fork(); /* a process for each, so that all find DPDK new */
-
-        if (pid == 0) {
-            judge_flows(flows[i], rounds);
-            exit(0);
-        }
-        failed |= pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
-    }
-    return failed;
 }
 
 int main(int argc, char **argv)
@@ -768,8 +714,8 @@ int main(int argc, char **argv)
         run_end(command[0] == 'r', seconds, argv + 3);
     else if (strcmp(command, "forward") == 0)
         forward(argc > 2 ? (size_t)number : 20000);
-    else if (strcmp(command, "judge") == 0)
-        return judge(argc > 2 ? (unsigned)number : 5);
+    else if (strcmp(command, "judge") == 0 && number >= 1 && number <= 65535)
+        judge((uint32_t)number);
     else
         return 2;
     return 0;

@@ -4,9 +4,9 @@
     every.py BUILD [--all] [NAME]...
 
 The core ones, which take at most 12 minutes on two cores; all; or those named, with or without
-their suffix. A benchmark is an executable file in this folder or one of Meson's benchmarks in the
-build folder BUILD. A row is a line that ends in `: PASS` or `: RED`. Status 1 when a benchmark
-failed (a red row is a figure, not a failure), else 0.
+their suffix. A benchmark is an executable file in this folder and runs in the build folder BUILD. A
+row is a line that ends in `: PASS` or `: RED`. Status 1 when a benchmark failed (a red row is a
+figure, not a failure), else 0.
 
 Before and after each benchmark a bare loop is timed. Where it takes more than 1.5 times its least
 of this call, other work had the cores: a red row is then "machine too busy".
@@ -14,7 +14,6 @@ of this call, other work had the cores: a red row is then "machine too busy".
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import statistics
@@ -48,20 +47,16 @@ def bare_loop() -> float:
     return statistics.median(times)
 
 
-def benchmarks(build: Path) -> Iterator[tuple[str, list[str]]]:
+def benchmarks() -> Iterator[tuple[str, list[str]]]:
     """Yield names, without suffix, and commands of all."""
     for file in sorted(Path(__file__).parent.iterdir()):
         if file.is_file() and os.access(file, os.X_OK):
             yield file.stem, [sys.executable, str(file)]  # the environment with what it imports
-    command = ["meson", "introspect", "--benchmarks", str(build)]
-    listed = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    for benchmark in json.loads(listed.stdout):
-        yield benchmark["name"], benchmark["cmd"]
 
 
-def chosen(build: Path, asked: Sequence[str]) -> dict[str, list[str]]:
+def chosen(asked: Sequence[str]) -> dict[str, list[str]]:
     """Return what to run. An unknown name ends the program."""
-    every = dict(benchmarks(build))
+    every = dict(benchmarks())
     if list(asked) == ["--all"]:
         return every
     options = {name.removesuffix(".py"): () for name in asked} or CORE
@@ -87,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the chosen comparisons, then print all their results."""
     build = Path(arguments[0]).resolve()
     loops, ends = [bare_loop()], []
-    for name, command in chosen(build, arguments[1:]).items():
+    for name, command in chosen(arguments[1:]).items():
         print(f"== {name}", flush=True)
         ends.append((name, *run(command, build)))
         loops.append(bare_loop())
