@@ -74,6 +74,8 @@ struct scenario {
     double loss; /* of even seeds; odd ones have none where it alternates */
     bool alternates;
     int64_t late_ns, entry_ns, timeout_ns; /* 0: as usual */
+    uint32_t stride;    /* from a case's victim to the next one's; 0: it is always the last node */
+    const char *events; /* "NODE EVENT MS, ...": what happens to a node, -1 is the victim */
 };
 
 static struct {
@@ -401,22 +403,6 @@ static uint32_t cases_of(const struct scenario *scenario, uint32_t nodes)
     }
 }
 
-static uint32_t victim_of(const struct scenario *scenario, uint32_t nodes, uint32_t number)
-{
-    switch (scenario->fate) {
-    case DIES:
-        return number * 7 % nodes;
-    case TWO_DIE:
-        return number * 11 % nodes;
-    case GIVES_UP_EARLY:
-        return nodes - 1;
-    case GIVES_UP:
-        return scenario->epochs > 1 ? nodes - 1 : number % nodes;
-    default:
-        return number % nodes;
-    }
-}
-
 static void sim_begin(const struct scenario *scenario, uint32_t nodes, uint32_t number)
 {
     bool spread = scenario->fate == SPREAD;
@@ -424,7 +410,7 @@ static void sim_begin(const struct scenario *scenario, uint32_t nodes, uint32_t 
     memset(&sim, 0, sizeof(sim));
     sim.scenario = scenario;
     sim.count = nodes;
-    sim.victim = victim_of(scenario, nodes, number);
+    sim.victim = scenario->stride > 0 ? number * scenario->stride % nodes : nodes - 1;
     sim.machines = spread ? (number + 1) / 2 : 0;
     sim.cores = spread ? nodes - number % 2 : by_tree;
     sim.seed = sim.random = number * 64 + nodes;
@@ -438,37 +424,25 @@ static void sim_begin(const struct scenario *scenario, uint32_t nodes, uint32_t 
 
 static void set_fate(uint32_t number)
 {
-    uint32_t nodes = sim.count, victim = sim.victim;
+    static const char *const kinds[] = {
+        [SIM_JOIN] = "join", [SIM_KILL] = "kill", [SIM_ABORT] = "abort"};
+    uint32_t victim = sim.victim;
+    int node, ms, more;
+    char name[8];
 
-    switch (sim.scenario->fate) {
-    case ABSENT:
-        plan(SIM_JOIN, victim, 0);
-        plan(SIM_KILL, victim, 0);
-        break;
-    case DIES:
-        plan(SIM_KILL, victim, 2 * S);
-        break;
-    case DIES_WITHIN:
+    for (const char *at = sim.scenario->events;
+         sscanf(at, "%d %7s %d,%n", &node, name, &ms, &more) == 3; at += more)
+        for (enum sim_kind kind = SIM_JOIN; kind <= SIM_ABORT; kind++)
+            if (strcmp(kinds[kind], name) == 0)
+                plan(kind, node < 0 ? victim : (uint32_t)node, ms * MS);
+    if (sim.scenario->fate == DIES_WITHIN)
         sim.nodes[victim].arrivals_most = number;
-        break;
-    case TWO_DIE:
-        plan(SIM_KILL, victim, 500 * MS);
-        plan(SIM_KILL, (victim + (number % 2 ? 1 : nodes / 2)) % nodes, (500 + number) * MS);
-        break;
-    case RETURNS:
+    if (sim.scenario->fate == TWO_DIE)
+        plan(SIM_KILL, (victim + (number % 2 ? 1 : sim.count / 2)) % sim.count,
+             (500 + number) * MS);
+    if (sim.scenario->fate == RETURNS) {
         plan(SIM_JOIN, victim, (int64_t)number * number * 3 * MS);
         sim.nodes[victim].joins = false;
-        break;
-    case GIVES_UP_EARLY:
-        plan(SIM_JOIN, 1, 0);
-        plan(SIM_KILL, 1, 0);
-        plan(SIM_ABORT, victim, S);
-        break;
-    case GIVES_UP:
-        plan(SIM_ABORT, victim, S);
-        break;
-    default:
-        break;
     }
 }
 
@@ -553,10 +527,12 @@ static void play_row(const struct unit_row *row)
                                 .alternates = strstr(row->fields[4], "alternates") != NULL,
                                 .late_ns = (int64_t)option(row, "late ") * S,
                                 .entry_ns = (int64_t)option(row, "entry ") * S,
-                                .timeout_ns = (int64_t)option(row, "timeout ") * S};
+                                .timeout_ns = (int64_t)option(row, "timeout ") * S,
+                                .events = row->fields[5]};
 
     while (strcmp(fates[scenario.fate], row->fields[1]) != 0)
         scenario.fate++;
+    scenario.stride = strstr(row->fields[4], "each ") != NULL ? (uint32_t)option(row, "each ") : 1;
     assert_int_equal(
         sscanf(row->fields[2], "%u %u %u", &scenario.first, &scenario.last, &scenario.step), 3);
     assert_int_equal(sscanf(row->fields[3], "%u %u", &scenario.epochs, &scenario.seeds), 2);
