@@ -33,13 +33,14 @@ import switchbench
 from conftest import Command
 from recorded import replace_rows, rows_in, write_tables
 from switchbench.analysis import sealing
-from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.cli.main import main
 from switchbench.records import results
 from switchbench.records.directory import CONFIGURATION, PLAN, read_plan, write_plan
 from switchbench.records.schema import FORM, TABLES
+from switchbench.records.summary_form import plan_key
 from switchbench.render.printer import Table
 from switchbench.render.report import build
 from switchbench.render.report.build import Facts, Glance, Sentences, Words

@@ -255,6 +255,18 @@ def test_repeats_end_one_by_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "record",
+    [frame_side("source", "node1:e0", "node2:e0", 10, 10), times_record([1000])],
+    ids=["end", "times"],
+)
+def test_a_second_record_of_a_flow_in_one_phase_is_refused(record: dict[str, Any]) -> None:
+    feed = Feed(make_run(SITE, make_trial(SITE)))
+    feed.take(record)
+    with pytest.raises(DamagedRecord, match="a second record of the"):
+        feed.take(record)
+
+
 def test_networks_together_are_apart() -> None:
     site = make_site(4)
     ports = [replace(port, network=name) for port, name in zip(site.ports, "aabb", strict=True)]

@@ -60,6 +60,7 @@ from ..records.summary_form import (
     checked,
     definition,
     filled,
+    plan_key,
 )
 from . import measures as m
 from .location.wired import group_of_port
@@ -77,14 +78,6 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "histograms": (*_FLOW, "kind", "bucket", "bucket_count"),
 }  # fmt: skip
 _CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns")
-
-
-PlanKey = tuple[int, int, str]  # trial, repeat, network
-
-
-def plan_key(entry: Entry) -> PlanKey:
-    """Return the key of the plan that an entry of trials or plans belongs to."""
-    return entry["trial"], entry["repeat"], entry["network"]
 
 
 @dataclass(frozen=True)
@@ -147,7 +140,7 @@ class Measured:
     notes: list[str] = field(default_factory=list)
     is_cut: bool = False  # a stream ends in half a batch
     _tables: dict[str, pa.Table] = field(default_factory=dict)
-    _flows: dict[PlanKey, FlowColumns | None] = field(default_factory=dict)
+    _flows: dict[tuple[int, int, str], FlowColumns | None] = field(default_factory=dict)
     _clocks: ClockTable | None = None  # None: no correction is needed
 
     @classmethod
@@ -256,7 +249,7 @@ class Measured:
         return {name: place for place, name in enumerate(self.ports)}
 
     @cached_property
-    def _phases(self) -> dict[PlanKey, list[PhaseEntry]]:
+    def _phases(self) -> dict[tuple[int, int, str], list[PhaseEntry]]:
         return by(self.summary["trials"], plan_key)
 
 

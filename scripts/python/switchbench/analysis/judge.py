@@ -80,9 +80,7 @@ def measured(
     if over not in ("flow", "port"):
         lost, offered = entry["lost_frames"], entry["offered_frames"]
         lost = lost_in_network(result) if is_limited else lost
-        if lost is None or not is_share:
-            return lost
-        return 100.0 * lost / offered if offered else None
+        return m.ratio(lost, offered, 100) if is_share else lost
     lost = beyond_hosts(result) if is_limited else m.lost_frames(flows)
     if over == "flow":
         with np.errstate(invalid="ignore"):
@@ -90,10 +88,7 @@ def measured(
     parts, wholes = _by_port(flows, lost), _by_port(flows, flows["sent_frames"])
     if not is_share:
         return parts
-    return {
-        port: None if part is None or not (whole := wholes[port]) else 100.0 * part / whole
-        for port, part in parts.items()
-    }
+    return {port: m.ratio(part, wholes[port], 100) for port, part in parts.items()}
 
 
 PASS: Final = "PASS"
@@ -362,9 +357,7 @@ def clause_entry(
         failed=failed,
         value=worst,
         margin=margin,
-        margin_percent=None
-        if margin is None or not clause.limit
-        else 100.0 * margin / abs(clause.limit),
+        margin_percent=m.ratio(margin, abs(clause.limit), 100),
         reason=None if failed else "; ".join(doubts) or None,
     )
 

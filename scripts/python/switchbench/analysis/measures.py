@@ -103,6 +103,11 @@ def reduced(values: Values, by: Reduce) -> float | None:
     return by(known) if known and whole else None
 
 
+def ratio(value: float | None, base: float | None, scale: float = 1.0) -> float | None:
+    """Return scale x value / base; None if either is unknown, or the base is 0."""
+    return None if value is None or not base else scale * value / base
+
+
 def as_int(value: float | None) -> int | None:
     """Return a count of a column as an int; None for NaN."""
     return None if value is None or np.isnan(value) else int(value)

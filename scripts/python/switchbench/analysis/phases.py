@@ -185,9 +185,7 @@ class PhaseResults:
         return {
             "cpu_s": cpu_s,
             "cpu_process_s": m.total(nodes.floats("cpu_s")),  # without the kernel's own
-            "cpu_s_per_gb": None
-            if cpu_s is None or not delivered
-            else cpu_s / (delivered / m.GIGA),
+            "cpu_s_per_gb": m.ratio(cpu_s, delivered, m.GIGA),
             "polling": None if workers <= {None} else "poll" in workers,
         }
 
@@ -299,8 +297,7 @@ def _counts(
             column = m.flow_column(flows, flow) if flow else m.port_column(ports, port)
             value = m.reduced(column, reduce)
         found[key] = None if value is None else int(value)
-    lost, offered = found["lost_frames"], found["offered_frames"]
-    found["loss_percent"] = None if lost is None or not offered else 100 * lost / offered
+    found["loss_percent"] = m.ratio(found["lost_frames"], found["offered_frames"], 100)
     found["worst_loss_percent"] = m.greatest(m.loss_percent(flows)) if transport.frames else None
     return found
 

@@ -378,9 +378,15 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
         tests=len(summary["expectations"]) + 1, failures=verdict["failed"],
         errors=verdict["inconclusive"] + (not whole), skipped=0, time=f"{elapsed_s:.3f}",
     )  # fmt: skip
-    properties = add(suite, "properties")
-    for name, value in _properties(summary, verdict):
-        add(properties, "property", name=name, value=value)
+    properties = {key: verdict[key] for key in ("verdict", "clauses_sha256")}
+    about = dict(run.get("about", {}))
+    for number, switch in enumerate(about.pop("switches", [])):
+        properties |= {f"about.switches.{number}.{key}": value for key, value in switch.items()}
+    properties |= {f"about.{key}": value for key, value in about.items()}
+    properties |= {f"version.{key}": one or "unknown" for key, one in run["versions"].items()}
+    parent = add(suite, "properties")
+    for name, value in properties.items():
+        add(parent, "property", name=name, value=value)
     # A case of its own: all that was requested was measured.
     gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
     ended = None if whole else "error"
@@ -395,17 +401,6 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
     add_text(suite, "system-err", summary["errors"])
     ElementTree.indent(root)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
-
-
-def _properties(summary: SummaryDocument, verdict: Entry) -> Iterator[tuple[str, object]]:
-    yield "verdict", verdict["verdict"]
-    yield "clauses_sha256", verdict["clauses_sha256"]
-    about = summary["run"].get("about", {})
-    for number, switch in enumerate(about.get("switches", [])):
-        yield from ((f"about.switches.{number}.{key}", value) for key, value in switch.items())
-    yield from ((f"about.{key}", value) for key, value in about.items() if key != "switches")
-    versions = summary["run"]["versions"]
-    yield from ((f"version.{name}", value or "unknown") for name, value in versions.items())
 
 
 def _lines(clause: ClauseEntry) -> Iterator[str]:

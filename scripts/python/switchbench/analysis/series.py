@@ -93,14 +93,14 @@ def _point(size: int, flows: Flows) -> Entry:
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
     figures = {"min": whole.min_ns, "mean": whole.mean_ns, "p50": whole.quantile_ns(0.5),
                "p99": whole.quantile_ns(0.99), "max": whole.max_ns}  # fmt: skip
-    slow = {"mean_us": half_us(mean_ns), "bandwidth_mbps": _bandwidth(size, mean_ns)}
+    slow = {"mean_us": half_us(mean_ns), "bandwidth_mbps": m.ratio(8 * size, half_us(mean_ns))}
     return {
         "size": size,
         "round_trips": whole.count,
         "lost": whole.lost,
         "flows": len(flows),
         "latency_us": {name: half_us(ns) for name, ns in figures.items()},
-        "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
+        "bandwidth_mbps": m.ratio(8 * size, half_us(whole.mean_ns)),
         "slowest": slow | {"src": slowest[0], "dst": slowest[1]} if known else None,
     }
 
@@ -108,11 +108,6 @@ def _point(size: int, flows: Flows) -> Entry:
 def half_us(ns: float | None) -> float | None:
     """Return half a round trip in microseconds."""
     return None if ns is None else ns / 2000
-
-
-def _bandwidth(size: int, mean_ns: float | None) -> float | None:
-    """Return the bandwidth in Mbit/s: the size by half the mean round trip."""
-    return None if not mean_ns else 8 * size / (mean_ns / 2000)
 
 
 def peak(points: Sequence[Entry]) -> Entry:
@@ -277,7 +272,7 @@ def _rate(records: Sequence[Record], part: str) -> float | None:
     """Return the mean Mflop/s of a thread: operations by the time that their pieces took."""
     busy_ns = sum(record[part]["busy_ns"] for record in records)
     operations = sum(record[part]["operations"] for record in records)
-    return operations / busy_ns * 1000 if busy_ns else None
+    return m.ratio(operations, busy_ns, 1000)
 
 
 def slower(alone: float | None, beside: float | None) -> float | None:
@@ -290,7 +285,6 @@ def slower(alone: float | None, beside: float | None) -> float | None:
 # Multiples of the message size in IMB's MB/s (Intel MPI Benchmarks' user guide); a ping-pong counts
 # half the round trip. Other functions have no MB/s.
 IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
-IMB_MEGA = 1e6
 US = 1e6  # microseconds in a second
 
 
@@ -410,10 +404,8 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     averages = [one.over_ranks(m.mean) for one in repeats]
     by_repeat = []
     for one, average in zip(repeats, averages, strict=True):
-        of_rank: dict[str, list[float]] = {}
-        for row in one.ranks if one.whole else ():
-            of_rank.setdefault(row["src"], []).append(_mean_us(row) or 0.0)
-        means = [sum(values) / len(values) for values in of_rank.values()]
+        of_rank = by(one.ranks if one.whole else (), "src").values()
+        means = [m.mean(_mean_us(row) or 0.0 for row in rows) for rows in of_rank]
         figures = (m.least(means), average, m.greatest(means))
         by_repeat.append(_imb(pattern, size, [us and us / parts for us in figures]))
     names = ("t_min_us", "t_avg_us", "t_max_us")
@@ -440,10 +432,13 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
 def _imb(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
     """Return IMB's figures: minimum, mean and maximum time over ranks, and the rate by the last."""
     shortest, average, longest = times_us
-    factor = IMB_FACTORS.get(pattern)
-    rate = factor * size / (longest / 1e6) / IMB_MEGA if factor and longest else None
+    counted = size * IMB_FACTORS[pattern] if pattern in IMB_FACTORS else None
     return filled(
-        "ImbFigures", t_min_us=shortest, t_avg_us=average, t_max_us=longest, mbytes_s=rate
+        "ImbFigures",
+        t_min_us=shortest,
+        t_avg_us=average,
+        t_max_us=longest,
+        mbytes_s=m.ratio(counted, longest),  # bytes in a microsecond
     )
 
 
@@ -490,7 +485,7 @@ def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
                 {
                     "path": path_of(entry),
                     "total_s": entry["total_s"],
-                    "ratio_to_fastest": entry["total_s"] / least if least else None,
+                    "ratio_to_fastest": m.ratio(entry["total_s"], least),
                 }
                 for entry in ordered
             ]
@@ -548,7 +543,7 @@ class TransportSeries:
         """Return the CPU seconds per GB of payload, of all repeats."""
         seconds = m.total(plan[name] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
-        return None if seconds is None or not delivered else seconds / (delivered / m.GIGA)
+        return m.ratio(seconds, delivered, m.GIGA)
 
 
 def compare(
@@ -645,7 +640,7 @@ def alternated(plans: Iterable[PlanEntry]) -> bool | None:
 
 def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
-    ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
+    ratios = [m.ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
     rates = one.rates.values()
     polling = {plan["polling"] for plan in one.plans}
     throughput = {"mean": one.rate, "min": m.least(rates), "max": m.greatest(rates)}
@@ -663,13 +658,9 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         cpu_process_s_per_gb=one.cpu_per_gb("cpu_process_s"),
         polling=True if True in polling else None if None in polling else False,
         ratio={
-            "throughput": _ratio(one.rate, base.rate),
+            "throughput": m.ratio(one.rate, base.rate),
             "throughput_min": m.least(ratios),
             "throughput_max": m.greatest(ratios),
-            "cpu_s_per_gb": _ratio(cpu, base_cpu),
+            "cpu_s_per_gb": m.ratio(cpu, base_cpu),
         },
     )
-
-
-def _ratio(value: float | None, base: float | None) -> float | None:
-    return None if value is None or not base else value / base

@@ -72,14 +72,12 @@ def _rate(path: str) -> Reading:
 
 
 def _loss(entry: Entry) -> float | None:
-    lost, offered = entry["lost_frames"], entry["offered_frames"]
-    return None if lost is None or not offered else 100.0 * lost / offered
+    return m.ratio(entry["lost_frames"], entry["offered_frames"], 100)
 
 
 def _cpu(entry: Entry) -> float | None:
     """Return the CPU seconds of the nodes' processes per GB delivered, without other load."""
-    seconds, delivered = entry["cpu_process_s"], entry["delivered_bytes"]
-    return None if seconds is None or not delivered else seconds / (delivered / 1e9)
+    return m.ratio(entry["cpu_process_s"], entry["delivered_bytes"], m.GIGA)
 
 
 def _elapsed(entry: Entry) -> float | None:

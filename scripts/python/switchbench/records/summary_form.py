@@ -59,6 +59,7 @@ _UNPREFIXED = (
 
 WORDS = Path(__file__).with_name("definitions.json")
 _NOTHING = object()
+plan_key = itemgetter("trial", "repeat", "network")  # key of the plan of an entry
 _T = TypeVar("_T")
 
 

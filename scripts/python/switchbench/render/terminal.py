@@ -22,7 +22,7 @@ from ..analysis.tester import in_network
 from ..base import format, quantities
 from ..base.model import PERCENTILES, SCHEDULE
 from ..records.rows import needed
-from ..records.summary_form import at
+from ..records.summary_form import at, plan_key
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Entry, Spec, heading, listed, note_lines, say, show
@@ -41,7 +41,6 @@ WORST_PHASES = 5  # phases of a plan shown without --all
 MOST_FINDINGS = 10
 T_MEANS = "T: tester-limited; excluded from means"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
-plan_key = itemgetter("trial", "repeat", "network")  # identifies a plan's entries
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
@@ -439,7 +438,6 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
     cpu = m.total(entry["cpu_s"] for entry in phases)
-    delivered = plan["delivered_bytes"]
     return {
         **plan,
         **{name: m.total(entry.get(name) for entry in phases) for name in sums},
@@ -447,7 +445,7 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
         "start_skew_us": m.greatest(entry["start_skew_us"] for entry in phases),
         "tester_limited": any(entry["tester_limited"] for entry in phases),
         "state": "complete",
-        "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
+        "cpu_s_per_gb": m.ratio(cpu, plan["delivered_bytes"], m.GIGA),
     }
 
 
