@@ -44,8 +44,7 @@ def launcher_of(name: str) -> LauncherKind:
     return _BY_NAME[name]
 
 
-# --- model ----------------------------------------------------------------------------------------
-# Values that the command's packages share: sites, trials, runs.
+# --- sites ----------------------------------------------------------------------------------------
 
 
 _MEMIF_FRAME_MAX = 1518  # limit in DPDK's driver
@@ -66,10 +65,8 @@ class Port:
     switch: str | None = None  # set where the wiring is known
     switch_port: str | None = None
     why_these: str = ""  # reason for a restricted list of transports, other than the port's kind
-    tester: str = (
-        # in a campaign's results: the host's port; `name` is the device port it was plugged into
-        ""
-    )
+    # in a campaign's results: the host's port; `name` is the device port that it was plugged into
+    tester: str = ""
     rounds: tuple[int, ...] = ()  # rounds of the campaign in which it was there, from 1
 
     def frame_limit(self, transport: str) -> int:
@@ -183,9 +180,8 @@ class Repeats:
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3), bytes
 
-SCHEDULE: Literal["schedule"] = (
-    "schedule"  # traffic of a trial whose ranks follow dependent steps, without barriers
-)
+# Traffic of a trial whose ranks follow dependent steps, without barriers.
+SCHEDULE: Literal["schedule"] = "schedule"
 # Traffic whose messages wait for each other: without load, and with rates below line rate.
 WAITING = ("pingpong", SCHEDULE)
 
@@ -310,9 +306,8 @@ class Trial:
     drain_s: float = 0.0  # silence after which a phase has ended
     drain_max_s: float = 0.0
     interval_s: float = 0.0  # of interval results; 0: none
-    options: dict[str, Any] = field(
-        default_factory=dict
-    )  # options of its transport, in the node's words
+    # options of its transport, in the node's words
+    options: dict[str, Any] = field(default_factory=dict)
     connectivity_check: bool = True
     check_sizes: tuple[int, ...] = ()  # message sizes of the connectivity check; empty: `sizes`
     latency_stamps: bool = True

@@ -167,10 +167,8 @@ class _Measurement:
         self, run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch,
         begun: Begun | None, watched: bool,
     ) -> None:  # fmt: skip
-        self.run, self.args, self.launcher, self.shown, self.begun = (
-            run, args, launcher, shown, begun
-        )  # fmt: skip
-        self.watched = watched
+        self.run, self.args, self.launcher = run, args, launcher
+        self.shown, self.begun, self.watched = shown, begun, watched
         self.engine = find_engine()
         given = dict(args.options)
         names = (given[key] for key in ("--site", "--lab", "--pattern") if key in given)

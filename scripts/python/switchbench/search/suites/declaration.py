@@ -65,9 +65,8 @@ class SuiteParameters:
     loss_step_percent: float = _parameter(10.0, "from load to load", 0.01, 10.0)  # RFC 2544, 26.3
     burst_s: float = _parameter(2.0, "the longest burst tried")  # RFC 9004: 30
     microburst_s: float = _parameter(2.0, "the same of microbursts")  # RFC 8239, 4
-    oversubscription_percent: float = _parameter(
-        1.0, "what an extra port sends", 0.1, 100.0
-    )  # RFC 8239, 3.2
+    # RFC 8239, 3.2
+    oversubscription_percent: float = _parameter(1.0, "what an extra port sends", 0.1, 100.0)
     burst_repeats: float = _parameter(50, "searches of a burst", 1, 10_000, True)  # RFC 2544, 26.4
     incast_s: float = _parameter(0.005, "the burst by UDP")  # RFC 8239, 6
     drain_s: float = _parameter(2.0, "the drain of a trial")  # RFC 2544, 23; RFC 9004, 6.2
@@ -230,9 +229,8 @@ class Subtest:
     values: tuple[Value, ...]
     # quantity that its trials vary: load, overload, burst, addresses, rate, size
     quantity: str = "load"
-    goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
-        None  # for a search of loads
-    )
+    # goals of a search of loads, by name
+    goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = None
     resets: bool = False  # true where its trials reset the device
     by_name: bool = False  # true where it runs only if the user names it
     ports_min: int = 2
