@@ -48,7 +48,6 @@ from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import (
     CORE_FPS,
     Deal,
-    LocalCores,
     check_rates,
     deal,
     job_document,
@@ -570,21 +569,23 @@ def a_run(folder: Path, site: dict[str, Any], worker: str = "auto", load: str = 
 
 @pytest.mark.rows
 def test_cores_of_a_lab(
-    site: dict[str, Any], cores: int, usable: list[int] | None, says: Any, tmp_path: Path
-) -> None:
+    site: dict[str, Any], cores: int, usable: list[int] | None, says: Any, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """In turn; few are shared, and sleeping workers may have all."""
     worker = site.get("worker", "auto")
     own = {key: value for key, value in site.items() if key != "worker"}
     run = a_run(tmp_path, {"lab": "one-switch", "nodes": 4} | own, worker)
-    machine = LocalCores(frozenset(range(cores)), frozenset(usable or range(cores)))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(usable or range(cores)))
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
     if isinstance(says, str):
         with pytest.raises(ConfigurationError, match=says):
-            deal(run, machine)
+            deal(run)
         return
     [(worker, dealt)] = says.items()
-    assert deal(run, machine) == Deal(worker, {name: tuple(own) for name, own in dealt.items()})
+    assert deal(run) == Deal(worker, {name: tuple(own) for name, own in dealt.items()})
     polled = {core for own in dealt.values() for core in own}
-    assert deal(run, machine).polled == (polled if worker == "poll" else set())
+    assert deal(run).polled == (polled if worker == "poll" else set())
 
 
 def test_the_job_has_the_cores_of_each_host(tmp_path: Path) -> None:

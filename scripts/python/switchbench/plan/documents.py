@@ -21,20 +21,6 @@ from ..base.model import Process, Run, Trial
 
 
 @dataclass(frozen=True)
-class LocalCores:
-    """Cores of this machine, and those that this command may use."""
-
-    present: frozenset[int]
-    usable: frozenset[int]
-
-    @staticmethod
-    def here() -> LocalCores:
-        """Return the cores of this machine as the kernel reports them."""
-        usable = frozenset(os.sched_getaffinity(0))
-        return LocalCores(frozenset(range(os.cpu_count() or 1)) | usable, usable)
-
-
-@dataclass(frozen=True)
 class Deal:
     """Settings of workers in the `job` document."""
 
@@ -48,23 +34,24 @@ class Deal:
         return frozenset(every) if self.worker == "poll" else frozenset()
 
 
-def deal(run: Run, machine: LocalCores | None = None) -> Deal:
+def deal(run: Run) -> Deal:
     """Return the cores of a run's nodes; ConfigurationError for an impossible choice."""
     processes, named = run.site.processes, run.site.cores
     if not run.site.launcher.in_lab:
         return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
-    machine = machine or LocalCores.here()
+    may_use = frozenset(os.sched_getaffinity(0))
+    present = frozenset(range(os.cpu_count() or 1)) | may_use
     if named:
         cores, enough = list(named), len(named) >= len(processes)
         there = f"cores names {len(named)}"
     else:
-        lanes, usable = sum(map(queues, processes)), sorted(machine.usable)
+        lanes, usable = sum(map(queues, processes)), sorted(may_use)
         cores, enough = usable[1:][-lanes:], len(usable) > lanes + 1
         there = f"this machine has {len(usable)} to use, one of them for the command"
-    absent = [core for core in named if core not in machine.present]
+    absent = [core for core in named if core not in present]
     if absent:
         raise ConfigurationError(
-            f"cores: {written(absent)}: this machine has only {written(machine.present)}"
+            f"cores: {written(absent)}: this machine has only {written(present)}"
         )
     if run.worker == "sleep" or (run.worker == "auto" and not enough):
         return Deal("sleep", _spread(processes, named))
@@ -74,13 +61,13 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
             "more nodes into a process, or worker: sleep"
         )
     # Some cores are not polled: the command, its heartbeats and main threads need one.
-    both = machine.usable & frozenset(named)
-    if machine.usable < machine.present and both:
+    both = may_use & frozenset(named)
+    if may_use < present and both:
         raise ConfigurationError(
-            f"cores: {written(both)}: the command itself was given {written(machine.usable)}: name "
+            f"cores: {written(both)}: the command itself was given {written(may_use)}: name "
             "others for its nodes, or start it elsewhere (`taskset`)"
         )
-    if named and not machine.present - frozenset(named):
+    if named and not present - frozenset(named):
         raise ConfigurationError(
             f"cores: {written(named)} are all that this machine has, and the command needs one: "
             "leave one out, or worker: sleep"

@@ -77,11 +77,11 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
     }
 
 
-def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
-    """Return an earlier subtest's throughput at this size in percent, or the reason for none."""
-    found = earlier.get(subtest, {}).get("throughput_percent")
+def throughput_percent(earlier: Earlier) -> float | str:
+    """Return the throughput that was measured at this size in percent, or the reason for none."""
+    found = earlier.get("throughput", {}).get("throughput_percent")
     if found is None:
-        return f"Not measured: {subtest} has no result at this size."
+        return "Not measured: throughput has no result at this size."
     return float(found)
 
 
