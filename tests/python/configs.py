@@ -13,7 +13,7 @@ from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.base.programs import find_engine
 from switchbench.base.source import read_file
-from switchbench.config import CheckedConfiguration, Request, read, read_values
+from switchbench.config import CheckedConfiguration, read, read_values
 from switchbench.plan.compile import compile_run
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def read_text(folder: Path, text: str, *assignments: str, **options: str) -> Che
     """Read a configuration as the command does."""
     given = [(f"--{name}", value) for name, value in options.items()]
     given += [("--set", assignment) for assignment in assignments]
-    return read(Request(write_files(folder, text), given))
+    return read(write_files(folder, text), given)
 
 
 def compile_text(folder: Path, text: str, *assignments: str, **options: str) -> Run:

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from switchbench.base.model import Run, Site
-from switchbench.config import Request
 from switchbench.config.read import check, document_of
 from switchbench.plan.compile import compile_run
 
@@ -27,7 +26,7 @@ def plan(folder: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
     tests = keys.pop("tests", [{"pattern": "pairs", "transport": "tcp", "repeat": 1}])
     path = folder / "conf.yaml"
     path.write_text(yaml.safe_dump({"switchbench": 1, "site": site | keys, "tests": tests}))
-    return compile_run(check(document_of(Request(path)), missing))
+    return compile_run(check(document_of(path), missing))
 
 
 def site(folder: Path, **keys: Any) -> Site:

@@ -27,7 +27,7 @@ from switchbench.base.quantities import COUNT, DURATION, RATE, SIZE, Quantity
 from switchbench.base.source import load, parse_assignment, parse_text, read_file
 from switchbench.base.transports import NAMES
 from switchbench.cli.main import main
-from switchbench.config import Request, fields, read, schema
+from switchbench.config import fields, read, schema
 from switchbench.config.clauses import parse_clause
 from switchbench.config.json_schema import SCHEMAS, schema_of
 from switchbench.config.rules import NESTED, PROFILES
@@ -154,8 +154,7 @@ def test_example_sites_run(path: Path) -> None:
     document = read_file(path)
     assert not {"switchbench", "tests"} & document.data.keys()
     options = [("--site", str(path)), ("--profile", "quick")]
-    request = Request(PROJECT / "conf/first-hour.yaml", options)
-    run = compile_run(read(request))
+    run = compile_run(read(PROJECT / "conf/first-hour.yaml", options))
     assert run.trials
     used = {port.host for trial in run.trials for part in trial.parts for port in part.ranks}
     assert used <= {process.name for process in run.site.processes}
@@ -181,9 +180,9 @@ def test_ways_to_name_a_site(tmp_path: Path) -> None:
         assert [port.name for port in site_of(tmp_path, text).ports] == ["n1:e0", "n2:e0"]
     assert site_of(tmp_path, "tree").lab == "tree"
     path = write_files(tmp_path, LAB + TEST)
-    assert read(Request(path, [("--site", "tree")])).site.lab == "tree"
-    assert read(Request(None, [("--site", "one-switch")])).site.lab == "one-switch"
-    assert read(Request(path, [("--set", "site.lab=two-modules")])).site.lab == "two-modules"
+    assert read(path, [("--site", "tree")]).site.lab == "tree"
+    assert read(None, [("--site", "one-switch")]).site.lab == "one-switch"
+    assert read(path, [("--set", "site.lab=two-modules")]).site.lab == "two-modules"
 
 
 def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli import run as fitting
 from switchbench.cli.run import fit
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.plan.compile import compile_run
 
 
@@ -26,7 +26,7 @@ def a_run(tmp_path: Path, site: str) -> Any:
         f"switchbench: 1\nsite: {site}\nload: 1Mbit\n"
         "transports: [tcp]\ntests: [{pattern: chain}]\n"
     )
-    return compile_run(read(Request(conf)))
+    return compile_run(read(conf))
 
 
 def tried(step: float, **parts: float | None) -> list[dict[str, Any]]:

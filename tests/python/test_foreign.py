@@ -17,7 +17,7 @@ from foreign_data import EXPECTED, FOREIGN, bring_in, commands_of, transcript
 from foreign_data import FOREIGN as DATA
 from recorded import validate_summary
 from switchbench.cli.main import main
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.importers import directory as kinds
 from switchbench.records.directory import SUMMARY, load_summary, replace_json
 from switchbench.render.tables import TABLES
@@ -93,7 +93,7 @@ def test_lists_of_hosts(case: dict[str, Any], tmp_path: Path, cli: Command) -> N
         said = cli.refuses("plan", conf)
         assert case["says"] in said
         return
-    hosts = [process.name for process in read(Request(conf)).site.processes]
+    hosts = [process.name for process in read(conf).site.processes]
     assert hosts == case.get("are", hosts)
     assert len(hosts) == case.get("count", len(hosts))
     assert (hosts[0], hosts[-1]) == (case.get("first", hosts[0]), case.get("last", hosts[-1]))

@@ -31,7 +31,7 @@ from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Process, Site
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.hosts import alike, bind
 from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
@@ -223,7 +223,7 @@ def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
     again = yaml.safe_dump(run.effective)
     path = tmp_path / "again.yaml"
     path.write_text(again)
-    assert compile_run(read(Request(path))).effective == run.effective
+    assert compile_run(read(path)).effective == run.effective
     assert run.effective["site"]["without"] == ["node2", "node4"]
 
 

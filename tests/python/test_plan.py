@@ -41,7 +41,7 @@ from switchbench.base.model import Run, Trial
 from switchbench.base.programs import find_engine
 from switchbench.base.source import load, read_file
 from switchbench.cli.main import COMMANDS, build_parser, main
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.plan import documents, engine
 from switchbench.plan.budget import Fit, fitted, longest_s
 from switchbench.plan.compile import compile_run
@@ -339,7 +339,7 @@ def assert_same(folder: Path, run: Run) -> None:
 @pytest.mark.parametrize("conf", CONFIGURATIONS)
 def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
     """The project's own examples compile, and what was understood gives the same run."""
-    run = compile_run(read(Request(PROJECT / conf)))
+    run = compile_run(read(PROJECT / conf))
     assert_same(tmp_path, run)
     RunDirectory(tmp_path / "new").write_document(CONFIGURATION, run.effective)
     assert load(tmp_path / "new" / CONFIGURATION) == run.effective

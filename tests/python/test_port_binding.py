@@ -28,7 +28,7 @@ from switchbench.base.errors import SwitchbenchError
 from switchbench.base.model import Process, Run
 from switchbench.base.programs import port_binding_words
 from switchbench.cli.main import main
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.hosts import port_binding
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run
@@ -698,7 +698,7 @@ def test_what_is_refused(
 
 
 def test_the_job_says_bind(tmp_path: Path) -> None:
-    run = compile_run(read(Request(None, [("--site", site(tmp_path))])))
+    run = compile_run(read(None, [("--site", site(tmp_path))]))
     assert documents.job_document(run, "x")["bind"] is True
-    lab = compile_run(read(Request(None, [("--site", "one-switch")])))
+    lab = compile_run(read(None, [("--site", "one-switch")]))
     assert "bind" not in documents.job_document(lab, "x")

@@ -15,7 +15,7 @@ import pytest
 from configs import PROJECT, needs_engine
 from conftest import Command
 from switchbench.base.errors import ConfigurationError
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_phases
 from switchbench.predict.models import arriving, constrained_bps, max_min_bps
@@ -222,7 +222,7 @@ def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
         "switchbench: 1\nsite: {lab: one-switch, rate: 10M}\nwarmup: 100ms\n"
         f"transport: {transport}\nload: {load}\ntests: [{{pattern: ring, count: 0}}]\n"
     )
-    run = compile_run(read(Request(path)))
+    run = compile_run(read(path))
     (trial,) = points(run)
     (prediction,) = Predictor(fabric_of(run, None), ["max-min"]).predict(trial)
     demand = demand_bps(trial, prediction.part, prediction.ranks)
@@ -287,7 +287,7 @@ def test_fast_rates_are_written_out(cli: Command) -> None:
 
 @needs_engine
 def test_results_without_records(tmp_path: Path, cli: Command) -> None:
-    write_plan(tmp_path, compile_run(read(Request(PROJECT / "conf/chain.yaml"))))
+    write_plan(tmp_path, compile_run(read(PROJECT / "conf/chain.yaml")))
     said = cli.refuses("predict", tmp_path, "--set", "load=50%")
     assert "--set is for a configuration" in said
     said = cli.refuses("predict", tmp_path)

@@ -34,7 +34,7 @@ from switchbench.analysis.data import Measured
 from switchbench.analysis.location.facts import WORDS
 from switchbench.analysis.phases import before_last
 from switchbench.base.errors import ConfigurationError
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS
 from switchbench.predict.predictor import Predictor, fabric_of, points
@@ -724,7 +724,7 @@ def predicted_by(directory: Path, conf: str = TEXTS["two racks"]) -> Measured:
     """Results in which each flow got what `proportional` predicts, but the first of each phase."""
     path = directory / "conf.yaml"
     path.write_text(conf)
-    run = compile_run(read(Request(path)))
+    run = compile_run(read(path))
     write_plan(directory, run)
     ports = [port.name for port in run.site.ports]
     predictor = Predictor(fabric_of(run, None), ["proportional"])

@@ -17,7 +17,7 @@ import yaml
 import labkit
 import runs
 from switchbench.base.errors import ConfigurationError
-from switchbench.config import Request, read
+from switchbench.config import read
 from switchbench.plan.compile import compile_run
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -57,7 +57,7 @@ def takes(conf: Path, configuration: runs.Record) -> bool:
     """Return what counts its messages has no window, and is refused one."""
     conf.write_text(yaml.safe_dump(configuration, sort_keys=False))
     try:
-        compile_run(read(Request(conf)))
+        compile_run(read(conf))
     except ConfigurationError as error:
         if "has no effect" not in str(error):
             raise

@@ -30,7 +30,7 @@ from .. import __version__
 from ..base import format, source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import WAITING, Load, Run, Trial
-from ..config import Request, read
+from ..config import read
 from ..config.clauses import canonical, clauses_sha256
 from ..config.schema import ResolvedSettings
 from ..config.tests import points
@@ -585,7 +585,7 @@ def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
         yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
         return
     try:
-        tests = read(Request(path)).tests
+        tests = read(path).tests
         wanted = {_offer_of(point, point.window or 0) for test in tests for point in points(test)}
     except SwitchbenchError as error:
         yield VerifyCheck("plan", None, f"{CONFIGURATION} can't be read here: {error}")

@@ -44,7 +44,7 @@ from ..records.store import Tables
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from .common import TYPES as TYPES
-from .common import load_runnable, request
+from .common import load_runnable
 
 SCHEMA = "switchbench-campaign/1"
 STATE = "campaign.json"
@@ -155,7 +155,7 @@ def _resume(args: argparse.Namespace) -> Campaign:
     except ValueError:
         raise ConfigurationError(gone) from None
     args.conf = path / CONFIGURATION
-    run = compile_run(read(request(args)))
+    run = compile_run(read(args.conf, args.options))
     testers = {port.name for port in run.site.ports}
     known = progress.rounds and all(places.keys() == testers for places in progress.rounds)
     if run.site.device is None or not known or not 0 <= progress.done <= len(progress.rounds):

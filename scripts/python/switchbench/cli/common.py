@@ -14,7 +14,7 @@ from ..base.errors import ConfigurationError, code_by_module, code_by_words
 from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..base.quantities import duration_ns
-from ..config import Request, read
+from ..config import read
 from ..config.read import SITE_OPTIONS
 from ..plan.budget import fitted, longest_s
 from ..plan.compile import compile_run, refuse_unrunnable
@@ -38,11 +38,6 @@ def names_site(args: argparse.Namespace) -> bool:
     return False
 
 
-def request(args: argparse.Namespace) -> Request:
-    """Return the configuration request in the arguments."""
-    return Request(args.conf, args.options)
-
-
 def configuration(text: str) -> Path:
     """Return the path of a configuration: the file, else the example with this name."""
     path = Path(text)
@@ -56,7 +51,7 @@ def configuration(text: str) -> Path:
 
 def load_run(args: argparse.Namespace) -> Run:
     """Read and compile the configuration that the arguments name."""
-    return compile_run(read(request(args)))
+    return compile_run(read(args.conf, args.options))
 
 
 def load_site(args: argparse.Namespace) -> Site:
@@ -68,7 +63,7 @@ def load_site(args: argparse.Namespace) -> Site:
 
 def load_runnable(args: argparse.Namespace) -> Run:
     """Return a run that can start on this machine; `plan` and `run` reject equal runs."""
-    reading = read(request(args))
+    reading = read(args.conf, args.options)
     run = compile_run(reading)
     if getattr(args, "locate", False):
         run = replace(run, locate_s=args.locate_time or LOCATE_S)

@@ -18,7 +18,7 @@ from ..base import quantities, transports
 from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
-from ..config import Request, read
+from ..config import read
 from ..config.read import SITE_OPTIONS, document_of
 from ..plan import documents
 from ..plan.compile import compile_run
@@ -98,7 +98,7 @@ def init_command(args: argparse.Namespace) -> int:
     text = _document(args, _answered(args))
     common.write(args.file, text)
     try:
-        compile_run(read(Request(args.file)))
+        compile_run(read(args.file))
     except ConfigurationError:
         args.file.unlink()
         raise
@@ -136,7 +136,7 @@ def _ask(question: str) -> str:
 
 def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
     """Return the text of the configuration for the arguments."""
-    made = document_of(Request(None, list(given.items()))).data
+    made = document_of(None, list(given.items())).data
     site, named = made["site"], made["transports"]
     expect = ""
     if args.accept:

@@ -92,7 +92,7 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
     if args.sign is not None:
         sealing.try_key(args.sign)
     if args.conf is None and begun is None and not args.quiet:
-        made = document_of(common.request(args)).data
+        made = document_of(args.conf, args.options).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
     if "--hosts" in dict(args.options):  # these hosts get the engine

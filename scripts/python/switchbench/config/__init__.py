@@ -7,6 +7,6 @@ makes a run of it. Each mistake is one sentence with file, line, key, value and 
 
 from __future__ import annotations
 
-from .read import CheckedConfiguration, Request, effective, read, read_values
+from .read import CheckedConfiguration, effective, read, read_values
 
-__all__ = ["CheckedConfiguration", "Request", "effective", "read", "read_values"]
+__all__ = ["CheckedConfiguration", "effective", "read", "read_values"]

@@ -76,13 +76,8 @@ FORMAT = 1
 DEFAULT_SEED = 1
 
 
-@dataclass(frozen=True)
-class Request:
-    """Request of the command line for a configuration."""
-
-    conf: Path | None = None
-    options: Sequence[tuple[str, str]] = ()  # of SETTING_OPTIONS, or --set, with their values
-
+Options = Sequence[tuple[str, str]]
+"""Options of SETTING_OPTIONS, or --set, with their values."""
 
 # Options that set a key of the configuration: its path, and the parser of the value. Later ones
 # override earlier ones; --set, with a path of its own, overrides all.
@@ -114,9 +109,9 @@ class CheckedConfiguration:
     suite_parameters: SuiteParameters
 
 
-def read(request: Request) -> CheckedConfiguration:
-    """Read and check the configuration that the command line requests."""
-    return check(document_of(request))
+def read(conf: Path | None, options: Options = ()) -> CheckedConfiguration:
+    """Read and check a configuration: a file, changed by options of the command line."""
+    return check(document_of(conf, options))
 
 
 def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedConfiguration:
@@ -182,9 +177,9 @@ def _model(
     raise AssertionError
 
 
-def document_of(request: Request) -> Document:
+def document_of(conf: Path | None, options: Options = ()) -> Document:
     """Return the document of a configuration, changed by the command line."""
-    given = dict(request.options)
+    given = dict(options)
     if {"--hosts", "--lab"} <= given.keys():
         raise errors.ConfigurationError("--hosts and --lab exclude each other: give one of them")
     alone = {"--hosts", "--iface"} - given.keys()
@@ -192,14 +187,14 @@ def document_of(request: Request) -> Document:
         raise errors.ConfigurationError(
             f"{alone.pop()} is missing: hosts and their interface go together"
         )
-    if request.conf is None:
+    if conf is None:
         if not SITE_OPTIONS & given.keys():
             raise errors.ConfigurationError(
                 "no configuration: name a file, or give --lab, --hosts with --iface, or --site"
             )
         document = from_values({"switchbench": FORMAT}, "command line")
     else:
-        document = read_file(request.conf)
+        document = read_file(conf)
     if "switchbench" not in document.data:
         raise document.problem((), "has no `switchbench: 1`, the format's version, as first key")
     for option, (path, parse) in SETTING_OPTIONS.items():
@@ -209,7 +204,7 @@ def document_of(request: Request) -> Document:
                 text = f"says what is sent: {mark} is for a run without"
                 raise document.problem(("tests",), text)
             _assign(document, path, parse(given[option]), mark)
-    for option, text in request.options:
+    for option, text in options:
         if option == "--set":
             _assign(document, *parse_assignment(text))
     return document
