@@ -27,6 +27,7 @@ import yaml
 import hostkit
 from configs import read_text
 from conftest import Command
+from foreign_data import FOREIGN
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Site
 from switchbench.hosts import alike
@@ -276,7 +277,7 @@ def test_the_command(cli: Command) -> None:
 # --- topology files made of what devices say of their cables --------------------------------------
 
 
-SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
+SUBNET = FOREIGN / "ibnet-two-adapters.txt"
 TEN_GIG = "10GbaseT - Four-pair Category 6A or better, full duplex mode only"
 HUNDRED_GIG = "100GbaseSR4 - 100GBASE-R PCS/PMA over 4 lane multimode fiber"
 
@@ -333,49 +334,10 @@ def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
 IMPORT = ("topology", "import")
 
 
-def test_a_hall_by_lldp() -> None:
-    keys = read(HALL, switches={"leaf1"})
-    assert keys["modules"] == ["leaf1", "leaf2"]
-    assert keys["nodes"] == {
-        "node[1-2]": {"module": "leaf1", "rate": "10G"},
-        "node3": {"module": "leaf2", "rate": "10G"},
-    }
-    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "rate": "100G"}]
-    assert keys["links"] == [{"between": ["node2", "leaf2"], "rate": "10G"}]
-    assert keys["overrides"]["node3"] == {"port": "Eth1/3"}
-    assert len(parse(keys, "hall").nodes) == 3
-
-
-def test_cables_that_both_ends_tell_of_are_counted_once() -> None:
-    both = HALL | {
-        "leaf2": {
-            "Eth1/49": ("leaf1", "Eth1/49", HUNDRED_GIG),
-            "Eth1/50": ("leaf1", "Eth1/50", HUNDRED_GIG),
-            "Eth1/3": ("node3", "ens1", TEN_GIG),
-        }
-    }
-    keys = read(both, switches={"leaf1", "leaf2"})
-    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "links": 2, "rate": "100G"}]
-    assert keys["nodes"]["node3"]["rate"] == "10G"
-
-
 @pytest.mark.rows
 def test_media_have_rates(medium: str, rate: str) -> None:
     keys = read({"n1": {"e": ("sw", "1", medium)}, "n2": {"e": ("sw", "2", medium)}})
     assert keys["nodes"] == {"n[1-2]": {"module": "sw", "rate": rate}}
-
-
-def test_a_subnet_by_ibnetdiscover() -> None:
-    """Two adapters of one host are one; a switch's aggregation node is none."""
-    keys = document(ibnetdiscover.read(SUBNET.read_text(), "subnet"))
-    assert keys["nodes"] == {
-        "node1": {"module": "leaf-1", "rate": "200G"},
-        "node2": {"module": "leaf-1", "rate": "400G"},
-        "node3": {"module": "leaf-2", "rate": "100G"},
-    }
-    assert keys["trunks"][0] == {"between": ["leaf-1", "spine-1"], "links": 2, "rate": "200G"}
-    assert len(keys["trunks"]) == 4
-    assert keys["modules"] == ["leaf-1", "leaf-2", "spine-1", "spine-2"]
 
 
 @pytest.mark.rows
