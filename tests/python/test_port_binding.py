@@ -125,6 +125,10 @@ class Machine:
         self.no_interface(pci, name)
         self.interface(pci, state["name"], value)
 
+    def bind(self, *words: str, driver: str = "vfio-pci") -> int:
+        """Run the program to bind devices; return its status."""
+        return call(self, "bind", *words, "--driver", driver)
+
     def picture(self) -> dict[str, str]:
         """Return all files and links."""
         paths = [path for part in ("sys", "proc") for path in (self.root / part).rglob("*")]
@@ -158,15 +162,11 @@ def call(machine: Machine, *words: str) -> int:
     return port_binding.main([words[0], "--journal", str(machine.journal), *words[1:]])
 
 
-def bind(machine: Machine, *words: str, driver: str = "vfio-pci") -> int:
-    return call(machine, "bind", *words, "--driver", driver)
-
-
 def test_devices_come_back_as_they_were_written_down(machine: Machine) -> None:
     machine.file(f"{DEVICES}/{A}/driver_override", "ixgbe")
     machine.file(f"{DEVICES}/{A}/sriov_numvfs", "4")
     before = machine.picture()
-    assert bind(machine, A, B, "--hugepages", "64") == 0
+    assert machine.bind(A, B, "--hugepages", "64") == 0
     assert machine.journaled
     assert f"PCI device {B}: from ixgbe to vfio-pci." in machine.printed().out
     assert not (machine.root / "sys/class/net/eth7").exists()
@@ -194,7 +194,7 @@ def test_a_failure_at_each_step(machine: Machine) -> None:
     step = 1
     while True:
         machine.writes, machine.fails_at = 0, step
-        if bind(machine, A, B, "--hugepages", "64") == 0:
+        if machine.bind(A, B, "--hugepages", "64") == 0:
             break
         assert not machine.journal.exists()
         assert machine.picture() == before
@@ -218,10 +218,10 @@ def test_a_kill_at_each_step(machine: Machine, restoring: bool) -> None:
     step = 1
     while True:
         if restoring:
-            assert bind(machine, A, B, "--hugepages", "64") == 0
+            assert machine.bind(A, B, "--hugepages", "64") == 0
             died = killed(machine, step, lambda: call(machine, "restore"))
         else:
-            died = killed(machine, step, lambda: bind(machine, A, B, "--hugepages", "64"))
+            died = killed(machine, step, lambda: machine.bind(A, B, "--hugepages", "64"))
         assert machine.journal.exists() is (died or not restoring)
         assert call(machine, "restore") == 0
         assert not machine.journal.exists()
@@ -235,7 +235,7 @@ def test_a_kill_at_each_step(machine: Machine, restoring: bool) -> None:
 def test_a_failure_while_restoring(machine: Machine) -> None:
     """One device that does not come back keeps neither the other nor the journal from its part."""
     before = machine.picture()
-    assert bind(machine, A, B) == 0
+    assert machine.bind(A, B) == 0
     machine.writes, machine.fails_at = 0, 1
     assert call(machine, "restore") == 3
     assert "Input/output error" in machine.printed().err
@@ -248,12 +248,12 @@ def test_a_failure_while_restoring(machine: Machine) -> None:
 
 def test_a_reboot(machine: Machine) -> None:
     """The devices being back by themselves, they can be bound again without a restore."""
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     kept = machine.journal.read_text()
     assert call(machine, "restore") == 0
     machine.journal.write_text(kept)
     machine.file(BOOT, "boot-2")
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     assert json.loads(machine.journal.read_text())["boot"] == "boot-2"
     machine.file(BOOT, "boot-3")
     machine.writes = 0
@@ -266,9 +266,9 @@ def test_a_reboot(machine: Machine) -> None:
 def test_nothing_is_done_twice(machine: Machine) -> None:
     assert call(machine, "restore") == 0
     assert "nothing to restore" in machine.printed().out
-    assert bind(machine, A, B) == 0
+    assert machine.bind(A, B) == 0
     machine.writes = 0
-    assert bind(machine, B) == 0
+    assert machine.bind(B) == 0
     assert "bound already" in machine.printed().out
     assert machine.writes == 0
 
@@ -297,7 +297,7 @@ def test_a_journal_that_leads_elsewhere(
 
 
 def test_a_journal_of_others(machine: Machine) -> None:
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     machine.journal.chmod(0o666)
     assert "writable by nobody else" in refused(machine, "restore")
     machine.journal.chmod(0o644)
@@ -328,13 +328,13 @@ def test_a_link_beside_the_journal(machine: Machine) -> None:
     machine.file("lib/target", "mine")
     beside = machine.root / f"lib/journal.{os.getpid()}"
     beside.symlink_to(machine.root / "lib/target")
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     assert not beside.is_symlink()
     assert (machine.root / "lib/target").read_text() == "mine\n"
 
 
 def test_while_somebody_uses_them(machine: Machine) -> None:
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     with port_binding.opened_journal(str(machine.journal), lock=True):
         assert "in use by a run" in refused(machine, "restore")
     machine.file("proc/4242/comm", "dpdk-testpmd")
@@ -344,42 +344,12 @@ def test_while_somebody_uses_them(machine: Machine) -> None:
     assert call(machine, "restore") == 0
 
 
-CHANGES: list[tuple[Callable[[Machine], object], str, str]] = [
-    (lambda m: (m.link("sys/class/net/eth7/upper_bond0", "../bond0"),
-                m.file("sys/class/net/bond0/bonding/mode", "802.3ad 4")),
-     A, "is a member of bond bond0"),
-    (lambda m: m.link("sys/class/net/eth7/upper_eth7.5", "../eth7.5"),
-     A, "eth7.5 sits on interface eth7"),
-    (lambda m: m.file("sys/class/infiniband/rxe0/parent", "eth7"),
-     A, "RDMA device rxe0 sits on interface eth7"),
-    (lambda m: m.drop(f"{DEVICES}/{A}/iommu_group"), A, "has no IOMMU group"),
-    (lambda m: (m.file(f"{DEVICES}/0000:3b:00.7/class", "0x040300"),
-                m.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/snd_hda_intel"),
-                m.link("sys/bus/pci/kernel/iommu_groups/7/devices/0000:3b:00.7", "x")),
-     A, "0000:3b:00.7, which snd_hda_intel drives"),
-    (lambda m: m.link(f"{DEVICES}/{A}/driver", "../../drivers/uio_pci_generic"),
-     A, "no journal says by whom"),
-    (lambda m: m.link(f"{DEVICES}/{A}/driver", "../../drivers/mlx5_core"),
-     A, "needs no binding"),
-    (lambda m: m.drop(f"{DEVICES}/{A}/net"), A, "no interface in this network namespace"),
-    (lambda m: (m.link(f"{DEVICES}/{A}/virtfn0", "../0000:3b:10.0"),
-                m.link(f"{DEVICES}/0000:3b:10.0/driver", "../../drivers/vfio-pci")),
-     A, "virtual function (virtfn0)"),
-    (lambda m: m.drop(f"{DEVICES}/{A}/driver_override"), A, "be root"),
-    (lambda m: m.drop(f"{DRIVERS}/vfio-pci"), A, "modprobe vfio-pci"),
-    (lambda m: bind(m, B), A, "restore first"),
-    (lambda _: None, "0000:5e:00.0", "There is no PCI device 0000:5e:00.0"),
-    (lambda _: None, DISK, "is not a network device (class 0x010601)"),
-    (lambda _: None, "eth7", "eth7 is not a PCI address"),
-    (lambda _: None, "../../../x", "is not a PCI address"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "address", "sentence"), CHANGES, ids=[c[2] for c in CHANGES])
+@pytest.mark.rows
 def test_what_is_blocked(
-    change: Callable[[Machine], object], address: str, sentence: str, machine: Machine
+    changes: list[list[str]], address: str, sentence: str, machine: Machine
 ) -> None:
-    change(machine)
+    for act, *words in changes:
+        getattr(machine, act)(*words)
     machine.printed()
     assert sentence in refused(machine, "bind", address, "--driver", "vfio-pci")
 
@@ -397,16 +367,16 @@ def test_what_the_host_needs_is_blocked(
 
 def test_what_is_not_blocked(machine: Machine) -> None:
     machine.drop(f"{DEVICES}/{A}/iommu_group")
-    assert bind(machine, A, driver="uio_pci_generic") == 0
+    assert machine.bind(A, driver="uio_pci_generic") == 0
     assert call(machine, "restore") == 0
     machine.file("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y")
-    assert bind(machine, A) == 0
+    assert machine.bind(A) == 0
     assert call(machine, "restore") == 0
     # a neighbour in the group that is a bridge does not matter
     machine.file(f"{DEVICES}/0000:3b:00.7/class", "0x060400")
     machine.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/pcieport")
     machine.link("sys/bus/pci/kernel/iommu_groups/8/devices/0000:3b:00.7", "x")
-    assert bind(machine, B) == 0
+    assert machine.bind(B) == 0
 
 
 class _Input:
