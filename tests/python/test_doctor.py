@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from conftest import Command
 from switchbench.base.model import Process, Site
 from switchbench.cli import main
 from switchbench.hosts import alike, doctor
-from switchbench.hosts.doctor import LACK, NOTE, OK, HostCheck
+from switchbench.hosts.doctor import NOTE, OK, HostCheck
 from switchbench.labs import load, state
 
 
@@ -210,7 +209,6 @@ def test_what_a_killed_run_left_is_named(
 LOCAL, MAPPED = "fe80:0000:0000:0000:5054:00ff:fe12:3456", "0000:0000:0000:0000:0000:ffff:c000:0201"
 ROCE_GIDS = ((LOCAL, "IB/RoCE v1"), (LOCAL, "RoCE v2"), (MAPPED, "IB/RoCE v1"), (MAPPED, "RoCE v2"))
 EMPTY_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-PORT = "mlx5_0/1"
 
 
 class Machine:
@@ -252,6 +250,12 @@ class Machine:
     def device(self, place: str, **files: str) -> None:
         self.files(f"sys/class/infiniband/{place}", **files)
 
+    def drop(self, path: str) -> None:
+        (self.folder / path).unlink()
+
+    def roce(self, count: int) -> None:
+        self.gids(ROCE_GIDS[:count])
+
     def gids(self, gids: tuple[tuple[str, str], ...]) -> None:
         for kind in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
             for old in (self.ib / self.port / kind).glob("*"):
@@ -290,69 +294,14 @@ def test_all_is_well(machine: Machine) -> None:
     ]
 
 
-Change = Callable[[Machine], object]
-
-
-def asks(**answers: Any) -> Change:
-    return lambda machine: machine.asks(**answers)
-
-
-def mtus(interface: int, active: int) -> Change:
-    def change(machine: Machine) -> None:
-        machine.files("sys/class/net/eth1", mtu=str(interface))
-        machine.asks(open_devices={"mlx5_0": {1: active}})
-
-    return change
-
-
-def roce(count: int) -> Change:
-    return lambda machine: machine.gids(ROCE_GIDS[:count])
-
-
-REFUSES = asks(open_devices={"mlx5_0": "Permission denied"})
-ECN: Mapping[str, str] = {"roce_np/enable/3": "1", "roce_rp/enable/3": "0"}
-FOUND: list[tuple[Change, str, str, str, str]] = [
-    (lambda m: (m.ib / "mlx5_0/device/driver").unlink(), "device", "", OK, "mlx5_0 (software)"),
-    (lambda m: (m.folder / "dev/infiniband/uverbs0").unlink(), "access", "", LACK, "there is no "),
-    (asks(access=False), "access", "", LACK, "not permitted to this user: uverbs0"),
-    (asks(open_devices=None), "provider", "", LACK, "no libibverbs.so.1"),
-    (asks(open_devices={}), "provider", "mlx5_0", LACK, "libibverbs does not know this device"),
-    (REFUSES, "provider", "mlx5_0", LACK, "can't be opened: Permission denied"),
-    (REFUSES, "mtu", PORT, NOTE, "can't be read without opening the device"),
-    (asks(memlock_bytes=8 << 20), "memlock", "", LACK, "8192 KiB (`ulimit -l`)"),
-    (asks(memlock_bytes=8 << 20, geteuid=0), "memlock", "", OK, "unlimited for root"),
-    (asks(memlock_bytes=1 << 30), "memlock", "", OK, "1048576 KiB"),
-    (roce(1), "gid", PORT, LACK, "none of RoCE version 2 (0: fe80:"),
-    (roce(2), "gid", PORT, NOTE, "only link-local ones"),
-    (roce(0), "gid", PORT, LACK, "none of RoCE version 2 (none)"),
-    (mtus(1500, 1024), "mtu", PORT, NOTE, "1024, on an interface of MTU 1500"),
-    (mtus(4200, 4096), "mtu", PORT, OK, "4096, on an interface of MTU 4200"),
-    (mtus(9000, 1024), "mtu", PORT, NOTE,
-     "1024, on an interface of MTU 9000, which could carry 4096: the port was made before"),
-    (asks(lossless_priorities=None), "pfc", PORT, NOTE,
-     "eth1 does not say (`dcb pfc show dev eth1`)"),
-    (asks(lossless_priorities=[]), "pfc", PORT, NOTE, "no priority of eth1 is lossless"),
-    (asks(lossless_priorities=[3, 4]), "pfc", PORT, OK, "priorities 3, 4 of eth1"),
-    (lambda _: None, "ecn", PORT, NOTE, "eth1 does not say"),
-    (lambda m: m.device(f"{m.port}/hw_counters", np_ecn_marked_roce_packets="0"),
-     "ecn", PORT, NOTE, "eth1 does not say; the device counts marked packets"),
-    (lambda m: m.files("sys/class/net/eth1/ecn", **ECN), "ecn", PORT, NOTE, "off on eth1"),
-    (lambda m: m.device(m.port, state="1: DOWN"), "port", PORT, LACK, "DOWN, Ethernet, 100 Gb/sec"),
-    # Beside an active one it is only worth a note.
-    (lambda m: (m.device(m.port, state="1: DOWN"),
-                m.device("mlx5_0/ports/2", state="4: ACTIVE", link_layer="InfiniBand")),
-     "port", PORT, NOTE, "DOWN, "),
-    (lambda m: m.device("mlx5_0", node_type="4: RNIC"),
-     "iwarp", "mlx5_0", LACK, "verbs is not implemented over iWARP"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "key", "of", "state", "detail"), FOUND)
+@pytest.mark.rows
 def test_what_is_found_of_rdma(
-    change: Change, key: str, of: str, state: str, detail: str, machine: Machine
+    changes: list[list[Any]], key: str, of: str, state: str, detail: str, machine: Machine
 ) -> None:
     """Each has a remedy unless it is as it should be."""
-    change(machine)
+    for act, *words in changes:
+        named = words.pop() if isinstance(words[-1], dict) else {}
+        getattr(machine, act)(*words, **named)
     check = machine.find(key, of)
     assert check.state == state
     assert check.detail.startswith(detail)
