@@ -14,8 +14,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from switchbench.labs.state import LabBusyError, LabError, LabFailedError
-from switchbench.topology.form import UNSHAPED, Topology, TopologyError
+from switchbench.labs.state import LabBusyError, LabError
+from switchbench.topology.form import Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
 from switchbench.topology.topology import load
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from switchbench.labs.lab import Lab, down, find, session, up
 
 __all__ = [
-    "UNSHAPED",
     "Lab",
     "LabBusyError",
     "LabError",
-    "LabFailedError",
     "LabNode",
     "Topology",
     "TopologyError",

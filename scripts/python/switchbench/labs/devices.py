@@ -57,6 +57,7 @@ from ..topology.form import (
     Topology,
 )
 from ..topology.lab_addresses import LabNode, control_mac
+from ..topology.topology import Parts
 from . import namespaces, switches
 from .state import LabFailedError
 
@@ -147,14 +148,10 @@ class Routing:
     @cached_property
     def _segments(self) -> dict[str, int]:
         """Return the number of each module's IP network; modules joined by trunks share one."""
-        number = {module: i for i, module in enumerate(self._topology.modules)}
+        modules, parts = self._topology.modules, Parts()
         for trunk in self._topology.trunks:
-            one, other = number[trunk.a], number[trunk.b]
-            number = {
-                module: min(one, other) if of in (one, other) else of
-                for module, of in number.items()
-            }
-        return number
+            parts.join(trunk.a, trunk.b)
+        return {module: modules.index(parts.root(module)) for module in modules}
 
 
 SHAPER_HANDLE = 0x10000

@@ -297,26 +297,25 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
             raise FabricError([f"{topology.name}: {words}"])
     other = unlimited_bps or 0
     access = (Link(node.name, node.module, node.rate_bps or other) for node in switched)
-    trunks = (Link(t.a, t.b, t.rate_bps or other, t.links) for t in topology.trunks)
-    cables = (Link(link.a, link.b, link.rate_bps or other) for link in topology.links)
+    bundles = (*topology.trunks, *topology.links)
+    cables = (Link(one.a, one.b, one.rate_bps or other, one.links) for one in bundles)
     hosts = tuple(node.name for node in topology.nodes)
     return Fabric(
         topology.name,
         hosts,
         topology.modules,
-        (*access, *trunks, *cables),
+        (*access, *cables),
         routers=frozenset(hosts) if topology.kind == ROUTED else frozenset(),
     )
 
 
 def wiring(topology: Topology) -> Wiring:
     """Return the cables between a topology's switches, without the cables of its nodes."""
-    trunks = [
-        CableBundle(trunk.a, trunk.b, trunk.rate_bps, trunk.links) for trunk in topology.trunks
-    ]
-    links = [CableBundle(link.a, link.b, link.rate_bps) for link in topology.links]
-    routed = topology.kind == ROUTED
-    return Wiring(f"topology file {topology.name}", (*trunks, *links), routed)
+    cables = tuple(
+        CableBundle(one.a, one.b, one.rate_bps, one.links)
+        for one in (*topology.trunks, *topology.links)
+    )
+    return Wiring(f"topology file {topology.name}", cables, topology.kind == ROUTED)
 
 
 def wired(site: Site, topology: Topology) -> Site:

@@ -406,13 +406,14 @@ def module_mistakes(file: File) -> list[str]:
     ]
 
 
-class _Parts:
+class Parts:
     """Union-find structure over the places of a topology."""
 
     def __init__(self) -> None:
         self._part: dict[str, str] = {}
 
     def root(self, place: str) -> str:
+        """Return the place that stands for all places joined with the given one."""
         while (above := self._part.get(place, place)) != place:
             place = above
         return place
@@ -426,7 +427,7 @@ class _Parts:
 
 def loop_mistakes(topology: Topology) -> list[str]:
     """Return an error for each trunk that closes a loop between modules."""
-    parts = _Parts()
+    parts = Parts()
     return [
         f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
         "would circle for ever (parallel links are one trunk with `links`)"
@@ -437,7 +438,7 @@ def loop_mistakes(topology: Topology) -> list[str]:
 
 def apart_mistakes(topology: Topology) -> list[str]:
     """Return the errors for nodes without a path over trunks and forwarding nodes."""
-    parts = _Parts()
+    parts = Parts()
     # Prefix for nodes, because a node may have the name of a module.
     joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
     joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
