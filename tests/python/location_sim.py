@@ -342,18 +342,13 @@ def max_min(hops, wanted, capacity) -> np.ndarray:  # type: ignore[no-untyped-de
     for index, way in enumerate(hops):
         for hop in way:
             flows_of.setdefault(hop, set()).add(index)
-    room = {hop: capacity(*hop) for hop in flows_of}
-    room = {hop: line for hop, line in room.items() if line == line}
+    room = {hop: line for hop in flows_of if (line := capacity(*hop)) == line}
     while open_flows:
-        step = min(wanted[i] - rates[i] for i in open_flows)
-        for hop, left in room.items():
-            active = len(flows_of[hop] & open_flows)
-            if active:
-                step = min(step, left / active)
-        for index in open_flows:
-            rates[index] += step
-        for hop in room:
-            room[hop] -= step * len(flows_of[hop] & open_flows)
+        active = {hop: len(flows_of[hop] & open_flows) for hop in room}
+        steps = [room[hop] / count for hop, count in active.items() if count]
+        step = min(*steps, *(wanted[i] - rates[i] for i in open_flows), np.inf)
+        rates[list(open_flows)] += step
+        room = {hop: left - step * active[hop] for hop, left in room.items()}
         full = {i for hop, left in room.items() if left <= 1e-3 for i in flows_of[hop]}
         open_flows -= full | {i for i in open_flows if rates[i] >= wanted[i] - 1e-3}
     return rates

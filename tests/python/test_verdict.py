@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clauses and their verdicts, the JUnit XML, and the sealed record: its signature, and what is said
-of a damaged one."""
+"""Clauses and their verdicts, the JUnit XML, and the sealed record: its signature, and what
+`switchbench verify` finds in a damaged one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+import yaml
 
 from conftest import Command
 from golden import unpack
@@ -235,29 +236,13 @@ def test_a_run_in_which_nothing_could_be_judged_is_inconclusive() -> None:
 # --- the JUnit XML is what the forms of Ant's JUnitReport and of Jenkins both allow ---------------
 
 
-TOKEN, NUMBER, DECIMAL, ANY = r"\S(.*\S)?", "[0-9]+", r"[0-9]+\.[0-9]{3}", "(?s).*"
-WHEN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"  # without a time zone
-OUTCOME = ({"message": ANY, "type": TOKEN}, "")
 # By element: its attributes, and its children as a pattern over their names.
-FORMS: dict[str, tuple[dict[str, str], str]] = {
-    "testsuites": ({}, "testsuite "),
-    "testsuite": (
-        dict.fromkeys(("tests", "failures", "errors", "skipped", "id"), NUMBER)
-        | {"name": TOKEN, "package": TOKEN, "hostname": TOKEN, "timestamp": WHEN, "time": DECIMAL},
-        "properties (testcase )+system-out system-err ",
-    ),
-    "properties": ({}, "(property )*"),
-    "property": ({"name": TOKEN, "value": ANY}, ""),
-    "testcase": (
-        {"name": TOKEN, "classname": TOKEN, "time": DECIMAL}, "((failure|error|skipped) )?"
-    ),
-    "failure": OUTCOME, "error": OUTCOME, "system-out": ({}, ""), "system-err": ({}, ""),
-}  # fmt: skip
+FORMS = yaml.safe_load((Path(__file__).parent / "data" / "junit.yaml").read_text())
 
 
 def mistakes(element: ElementTree.Element) -> list[str]:
     """Return the differences from the form, of this element and below."""
-    attributes, children = FORMS.get(element.tag, ({}, "no element"))
+    attributes, children = FORMS.get(element.tag, [{}, "no element"])
     found = [
         f"{element.tag} {name}={value!r}"
         for name, value in element.attrib.items()
@@ -349,12 +334,12 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
-def checks(directory: Path, **asked: Any) -> list[sealing.VerifyCheck]:
-    return list(sealing.verify(directory, **asked))
+def checks(directory: Path, **options: Any) -> list[sealing.VerifyCheck]:
+    return list(sealing.verify(directory, **options))
 
 
-def failures(directory: Path, **asked: Any) -> list[str]:
-    return [check.words for check in checks(directory, **asked) if check.holds is False]
+def failures(directory: Path, **options: Any) -> list[str]:
+    return [check.words for check in checks(directory, **options) if check.holds is False]
 
 
 def flip(path: Path, position: int) -> None:

@@ -80,12 +80,12 @@ class _Odd:
     count: int
     entry: PhaseEntry
 
-    def finding(self, count: int, said: str) -> FindingEntry:
+    def finding(self, count: int, words: str) -> FindingEntry:
         """Return a finding of this count, or of the sum of several alike."""
         entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
         return _finding(
             self.kind, "error", count,
-            f"{' -> '.join(self.ends)}: {said}, in {m.phase_label(entry)}",
+            f"{' -> '.join(self.ends)}: {words}, in {m.phase_label(entry)}",
             **{name: entry[name] for name in ("transport", "trial", "phase")},
             **dict(zip(ends, self.ends, strict=True)),
         )  # fmt: skip
@@ -240,7 +240,7 @@ class Locator:
             ),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
         }  # fmt: skip
-        said = [
+        findings = [
             *map(_of_suspect, location["suspects"]),
             *_of_flows(self._odd),
             *_of_ports(self._odd),
@@ -248,8 +248,8 @@ class Locator:
             *map(_of_host, location["hosts"]),
             *map(_of_expected, location["expected"]),
         ]
-        said.sort(key=lambda one: SEVERITIES.index(one["severity"]))
-        return location, said
+        findings.sort(key=lambda one: SEVERITIES.index(one["severity"]))
+        return location, findings
 
     def _observe(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
         """Take the rows of a phase; return by port misdelivered frames whose flow is unknown."""
@@ -405,12 +405,12 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
     offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
     intended = m.intended_line_bps(flows)
     if not transports.of(result.entry["transport"]).frames:
-        # With closed load each flow asked for its share of its port's load.
+        # With closed load the intended rate of a flow is its share of its port's load.
         ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
         percent, bps = trial.load.percent, trial.load.bps
         lines = m.lines_of(ports, result.lines)
-        asked = np.full(len(lines), bps or nan) if percent is None else lines * percent / 100
-        share = asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1)
+        loads = np.full(len(lines), bps or nan) if percent is None else lines * percent / 100
+        share = loads / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1)
         intended = share[ports.place]
     if result.burst_bps is not None:  # rate during a burst
         intended = offered = result.burst_bps
@@ -504,8 +504,8 @@ def _of_flows(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
             yield one.finding(one.count, words.format(count=format.of(one.count, noun)))
         rest = sum(one.count for one in some[MOST_FLOWS:])
         if rest:
-            said = words.format(count=format.of(rest, noun))
-            yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more flows: {said}")
+            left = words.format(count=format.of(rest, noun))
+            yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more flows: {left}")
 
 
 def _of_ports(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
@@ -530,9 +530,9 @@ def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
 
 
 def _of_host(one: Entry) -> FindingEntry:
-    said = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
+    cause = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
     where = f"in {format.of(one['phases'], 'phase')}"
-    sentence = f"{one['port']}: {said}, {where}: no fault of the network"
+    sentence = f"{one['port']}: {cause}, {where}: no fault of the network"
     return _finding("host", "warning", one["frames"], sentence, port=one["port"])
 
 

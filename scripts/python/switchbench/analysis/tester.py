@@ -360,15 +360,15 @@ def host_limits(
     intended, sent = flows["intended"], flows["sent_frames"]
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     sources = flows.ends("src").select(judged)
-    asked, left, octets = (
+    due, offered, octets = (
         np.bincount(sources.place, each[judged], len(sources.names))
         for each in (intended, sent, m.or_zero(flows["sent_frame_bytes"]))
     )
-    mean_bytes = np.maximum(m.LEAST_FRAME, octets / np.maximum(left, 1.0))
-    frames, percents = asked - left, 100.0 * (1.0 - left / asked)
+    mean_bytes = np.maximum(m.LEAST_FRAME, octets / np.maximum(offered, 1.0))
+    frames, percents = due - offered, 100.0 * (1.0 - offered / due)
     bits = 8 * frames * (mean_bytes + m.FRAME_OVERHEAD_L1)
     short: dict[str, float] = {}
-    for place in np.flatnonzero(1.0 - left / asked > short_share).tolist():
+    for place in np.flatnonzero(1.0 - offered / due > short_share).tolist():
         name, percent = sources.names[place], float(percents[place])
         both_ways = refused.get(name, 0) >= frames[place] and (
             _lost_percent(flows, lines, name) >= BOTH_WAYS * percent
@@ -383,15 +383,15 @@ def host_limits(
             port = flows.pairs[flow][place]
             off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
     drops = {name: int(count) for name, count in host_drops.items() if count}
-    said = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
+    limits = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
     return [
         _limit(
             name,
             int(pauses.get(name, 0)),
             drops.get(name),
-            **{key: found[name] for key, found in said.items() if name in found},
+            **{key: found[name] for key, found in limits.items() if name in found},
         )
-        for name in sorted(set().union(drops, *said.values()))
+        for name in sorted(set().union(drops, *limits.values()))
     ]
 
 
@@ -537,9 +537,9 @@ def _cause(result: m.PhaseResult, port: str, excess: float, end: str, site: Site
         early_bps = m.sum_by_port(result.flows.ends(end), more)[port] or 0.0
         early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
         return _BEFORE if early >= excess else _NO_LINE
-    asked = max(result.entry["intended_load"] or 0.0, 100.0)
+    intended = max(result.entry["intended_load"] or 0.0, 100.0)
     for one in ports:
-        if (result.shares.offered.get(one) or 0.0) > asked * (1.0 + LINE_ALARM_SHARE):
+        if (result.shares.offered.get(one) or 0.0) > intended * (1.0 + LINE_ALARM_SHARE):
             return f"the host of {one} sent late what was due before the window, and {_BURST}"
     return _BURST
 

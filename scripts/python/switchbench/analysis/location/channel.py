@@ -15,7 +15,7 @@ spread its flows over its links. There, a flow shares a link only if others do, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -88,12 +88,7 @@ class Channel:
     size: Floats
     bursts: Bools
     classes: ElementClasses = field(init=False)
-    background: float = 1e-7
-    noisy: float = 0.01
     sigma: float = 0.03  # standard deviation of closed rates
-    constant: Floats = field(init=False)
-    tail: Floats = field(init=False)
-    outlier: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute what no model changes; the noise is that of most rows, which are healthy."""
@@ -272,7 +267,6 @@ class Alternatives:
         return found
 
 
-@dataclass
 class Trunk:
     """Parallel links of one class of elements, and the rows that pass them.
 
@@ -282,14 +276,18 @@ class Trunk:
     others, load: number of other flows in each row's phase, and their mean load.
     """
 
-    links: int
-    line_bps: float
-    separate: bool
-    row: Ints
-    phase: Ints
-    pair: Ints
-    others: Floats
-    load: Floats
+    def __init__(self, channel: Channel, elements: Sequence[Element], row: Ints) -> None:
+        """Take the elements of several links that the given rows of a channel pass."""
+        separate = [x for x in elements if not x.pooled]
+        lines = [(x.line_bps / x.links, x) for x in separate or elements]
+        one = min(lines, key=lambda x: x[0] if x[0] > 0 else np.inf)[1]
+        shared = channel.measure in ("loss", "rate") and bool(separate)
+        self.links, self.line_bps = one.links, one.line_bps if shared else np.inf
+        self.separate, self.row = bool(separate), row
+        self.phase, self.pair, load = channel.phase[row], channel.pair[row], channel.load_bps[row]
+        self.others = (np.bincount(self.phase)[self.phase] - 1).astype(np.float64)
+        total = np.bincount(self.phase, load)[self.phase]
+        self.load = (total - load) / np.maximum(self.others, 1)
 
     @cached_property
     def flows(self) -> tuple[Ints, Ints, Ints]:
@@ -310,27 +308,16 @@ class Trunk:
 class Hashing:
     """Trunks of several links in a channel, by class, and the losses that hashing may cause."""
 
-    def __init__(self, channel: Channel, phases: int) -> None:
+    def __init__(self, channel: Channel) -> None:
         """Find the trunks, and the load of their flows in each phase."""
         self._channel = channel
         self.trunks: dict[int, Trunk] = {}
         classes = channel.classes
         for place, members in enumerate(classes.members):
             some = [classes.elements[m] for m in members if classes.elements[m].links > 1]
-            if not some:
-                continue
-            separate = [x for x in some if not x.pooled]
-            lines = [(x.line_bps / x.links, x) for x in separate or some]
-            one = min(lines, key=lambda x: x[0] if x[0] > 0 else np.inf)[1]
-            row = classes.row[classes.incidences(place)]
-            phase, load = channel.phase[row], channel.load_bps[row]
-            others = (np.bincount(phase, minlength=phases)[phase] - 1).astype(np.float64)
-            mean = (np.bincount(phase, load, phases)[phase] - load) / np.maximum(others, 1)
-            shared = channel.measure in ("loss", "rate") and bool(separate)
-            self.trunks[place] = Trunk(
-                one.links, one.line_bps if shared else np.inf, bool(separate), row, phase,
-                channel.pair[row], others, mean,
-            )  # fmt: skip
+            if some:
+                row = classes.row[classes.incidences(place)]
+                self.trunks[place] = Trunk(channel, some, row)
         self._known: dict[object, Floats] = {}
         self._beside: dict[object, tuple[Alternatives, Floats]] = {}
         self.healthy = self.alternatives({})

@@ -235,7 +235,6 @@ class Suspect:
     when: (from, to) in seconds since the window's start.
     rivals: elements of other explanations nearly as good.
     measure: measure of the channel.
-    pair: the first pair of ports through the element.
     """
 
     element: Element
@@ -256,7 +255,6 @@ class Suspect:
     when: tuple[float, float] | None
     rivals: tuple[tuple[Element, ...], ...]
     measure: str
-    pair: tuple[int, int]
 
     def brief(self) -> str:
         """Return element and fault in a few words: "leaf1:p5 out (towards node5) loses 1.2 %"."""

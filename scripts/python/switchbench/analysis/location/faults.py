@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from .channel import (
     LARGE,
     LARGE_OUTLIER,
     LONE_EVIDENCE,
-    Alternatives,
     Channel,
     Hashing,
     explained,
@@ -80,9 +79,7 @@ class PlacedFault:
 
     def spread(self) -> float:
         """Return the relative spread of the share from row to row."""
-        return SPREAD.get(
-            self.kind, SPREAD["capacity"] if self.form == "capacity" else USUAL_SPREAD
-        )
+        return SPREAD.get(self.kind, USUAL_SPREAD)
 
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
         """Return the incidences that the fault touches."""
@@ -104,37 +101,31 @@ class PlacedFault:
         return at[keep]
 
 
-@dataclass
 class Model:
-    """Channel under a list of faults: the suffering share that each row is expected to have."""
+    """Channel under a list of faults: the suffering share that each row is expected to have.
 
-    channel: Channel
-    phases: int
-    faults: list[PlacedFault] = field(default_factory=list)
-    widest: float = np.inf  # incidences of the largest class in which faults are sought
-    lines: int = -1  # number of healthy lines at the beginning of the faults
-    fan_in: Bools = field(init=False)
-    _passed: list[tuple[Ints, Floats]] = field(
-        init=False
-    )  # incidences of faults, log of the passing share
-    _upstream: Floats | None = field(init=False)
-    p: Floats = field(init=False)
-    spread: Floats = field(init=False)
-    ll: Floats = field(init=False)
-    hashing: Hashing = field(init=False)
-    hashed: Alternatives = field(init=False)
+    widest: number of incidences of the largest class in which faults are sought.
+    lines: number of healthy lines at the beginning of the faults.
+    fan_in: whether several flows meet, by incidence.
+    p, spread, ll: by row, the share that suffers, its relative spread, and the log-likelihood.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, channel: Channel, phases: int, faults: list[PlacedFault], widest: float = np.inf,
+        lines: int | None = None,
+    ) -> None:  # fmt: skip
         """Find the incidences where several flows meet, then apply the faults."""
-        channel, classes = self.channel, self.channel.classes
-        key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
-        _, group = numbered(key, len(classes) * self.phases)
+        self.channel, self.phases, self.widest = channel, phases, widest
+        self.lines = len(faults) if lines is None else lines
+        self.is_rate = channel.measure == "rate"  # rows are rates of closed loads
+        classes = channel.classes
+        key = classes.of.astype(np.int64) * phases + channel.phase[classes.row]
+        _, group = numbered(key, len(classes) * phases)
         self.fan_in = (np.bincount(group)[group] > 1) | channel.bursts[classes.row]
-        self.hashing = Hashing(channel, self.phases)
+        self.hashing = Hashing(channel)
         self.hashed = self.hashing.healthy
         self.p = self.spread = self.ll = np.full(len(channel.pair), np.nan)
-        self.lines = len(self.faults) if self.lines < 0 else self.lines
-        self.use(self.faults)
+        self.use(faults)
 
     def is_trunk(self, fault: PlacedFault) -> bool:
         """Return whether a fault is the capacity of all links of a trunk together."""
@@ -181,11 +172,12 @@ class Model:
         for turn in range(3 if cut else 1):
             upstream = self._reaching() if turn else upstream
             shares = [self.share_at(fault, at, upstream) for fault, at in placed]
+            # Incidences of each fault, and the log of the passing share at each.
             self._passed = [
                 (at, np.log1p(-np.minimum(share, 1 - 1e-9)))
                 for (_, at), share in zip(placed, shares, strict=True)
             ]
-        self._upstream = None
+        self._upstream: Floats | None = None
         spread = np.zeros(rows)
         for (fault, at), share in zip(placed, shares, strict=True):
             hit = row[at[share > 0]]
@@ -253,43 +245,27 @@ class Model:
         found[more] = np.maximum(best - self.ll[more], 0.0)
         return found
 
-    @property
-    def is_rate(self) -> bool:
-        """Return whether rows are rates of closed loads."""
-        return self.channel.measure == "rate"
 
-
-@dataclass
 class Candidates:
-    """Incidences of the classes that may be at fault, with the share unexplained so far."""
+    """Incidences of the classes that may be at fault, with the share unexplained so far.
 
-    model: Model
-    places: Ints  # class numbers
-    at: Ints
-    local: Ints  # index into `places` by incidence
-    row: Ints
-    left: Floats  # suffering share beyond the present faults
-    excess: Floats
-    floor: float  # least gain of a candidate
+    places: class numbers. local: index into `places` by incidence.
+    left: suffering share beyond the present faults, by incidence, as `excess` is.
+    floor: least gain of a candidate.
+    """
 
-    @staticmethod
-    def of(model: Model, left: Floats, excess: Floats, places: Ints, floor: float) -> Candidates:
-        """Return the given classes as candidates; `left` and `excess` are by row."""
-        classes = model.channel.classes
-        places = np.sort(places)
-        at = (
-            np.concatenate([classes.incidences(place) for place in places.tolist()])
-            if len(places)
-            else np.zeros(0, np.int64)
-        )
-        local = np.repeat(np.arange(len(places)), (classes.start[1:] - classes.start[:-1])[places])
-        row = classes.row[at]
-        return Candidates(model, places, at, local, row, left[row], excess[row], floor)
-
-    @property
-    def suffers(self) -> Bools:
-        """Return for each incidence whether its row suffers."""
-        return self.excess > EXCESS
+    def __init__(
+        self, model: Model, left: Floats, excess: Floats, places: Ints, floor: float
+    ) -> None:
+        """Take the given classes as candidates; `left` and `excess` are by row."""
+        classes, self.model, self.floor = model.channel.classes, model, floor
+        self.places = np.sort(places)
+        at = [classes.incidences(place) for place in self.places.tolist()]
+        self.at = np.concatenate([np.zeros(0, np.int32), *at])
+        self.local = np.repeat(np.arange(len(at)), np.diff(classes.start)[self.places])
+        self.row = classes.row[self.at]
+        self.left, self.excess = left[self.row], excess[self.row]
+        self.suffers = self.excess > EXCESS
 
     def gained(
         self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
@@ -401,7 +377,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
 
     def examine(some: Ints) -> float:
         floor = max(least, max((x.score for x in made), default=0.0) - HOPELESS)
-        made.extend(_of_candidates(Candidates.of(model, left, excess, some, floor)))
+        made.extend(_of_candidates(Candidates(model, left, excess, some, floor)))
         return max((x.score for x in made), default=0.0)
 
     examine(first[:1])
@@ -428,8 +404,8 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
             made += _constant(found, above, "size", cost, size_above=limit)
         made += _constant(found, model.fan_in[found.at], "burst", 4.0, bursts=True)
         made += _intermittent(found)  # closed rates vary with the tester
-    best = max((x.score for x in made), default=0.0)
-    return made + _trunk(replace(found, floor=max(found.floor, best - HOPELESS)))
+    found.floor = max(found.floor, max((x.score for x in made), default=0.0) - HOPELESS)
+    return made + _trunk(found)
 
 
 def _constant(

@@ -340,13 +340,11 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
     inside = int((mine & _suffering(rest, least)).sum())
     outside = int((_suffering(model, least) & ~mine).sum())
     phases = np.flatnonzero(np.bincount(channel.phase[row[share > 0]])).tolist()
-    first = int(np.argmax(mine))
     return Suspect(
         _named(alike), alike, kind, value, low, high, confidence, gain, inside, through,
         len(channel.src) - through - outside, outside, frames,
         tuple(found.phases[p].key for p in phases),
         tuple(sorted({found.phases[p].transport for p in phases})), when, rivals, channel.measure,
-        (int(channel.src[first]), int(channel.dst[first])),
     )  # fmt: skip
 
 
@@ -482,7 +480,8 @@ def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> b
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
-    _, members = paths.of_pairs(*(np.array([end]) for end in one.pair))
+    ends = (list(paths.ports).index(port) for port in one.element.name.split(" -> "))
+    _, members = paths.of_pairs(*(np.array([end]) for end in ends))
     on_way = {paths.elements[m].name for m in members.tolist()}
     others = {x.name for other in every if other is not one for x in other.alike}
     return len(same) > MOST_PAIRS or not on_way.isdisjoint(others)
@@ -523,7 +522,6 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
         transports=tuple(sorted({*a.transports, *b.transports})),
         rivals=one.rivals + other.rivals,
         measure=one.measure,
-        pair=one.pair,
     )
 
 
