@@ -138,9 +138,9 @@ class JudgedValue(NamedTuple):
 
 
 def _together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
-    """Return the value reduced from several phases.
+    """Return the values of several phases reduced to one, with its place.
 
-    It is at the phase it comes from if it is one phase's value, else at the trial that all share.
+    The place is the phase that has this value, else the trial if all values are of one trial.
     """
     known = [sample.value for sample in samples if sample.value is not None]
     value = m.REDUCERS[reduce](known) if known else None

@@ -117,13 +117,13 @@ class _ObservedPhase:
 
     @property
     def is_bad(self) -> bool:
-        """Return whether the counts of the phase show a fault."""
+        """Return whether frames of the phase were lost, misdelivered, duplicated or corrupted."""
         odd = any(self.columns[name].any() for name in ("duplicated", "corrupted"))
         return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or odd)
 
 
 def _columns(flows: int, **known: NDArray[Any]) -> Columns:
-    """Return the columns of a phase; those that no flow has a value of take no room."""
+    """Return the columns of a phase; a column without a known value takes no memory."""
     return {name: np.broadcast_to(none, flows) for name, none in _NONE.items()} | known
 
 

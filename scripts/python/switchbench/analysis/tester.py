@@ -103,7 +103,7 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
-    """Return sums of flows' values by row of `ports`; NaN for an unknown part, or no flow."""
+    """Return for each port the sum over its flows; NaN for no flow, or an unknown value."""
     sums = m.sum_by_port(result.every.ends(end), values)
     return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
 
@@ -252,6 +252,7 @@ def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
 
 
 def _by_port(ports: Rows, values: Floats) -> dict[str, float]:
+    """Return a column of `ports` by the port's name."""
     return dict(zip(ports.texts("port"), values.tolist(), strict=True))
 
 

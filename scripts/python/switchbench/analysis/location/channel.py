@@ -37,8 +37,10 @@ ZETA = 2.612  # zeta(1.5): sum of k ** -1.5
 class ElementClasses:
     """Classes of elements that the same pairs pass, and the rows of a channel that pass them.
 
+    An incidence is one class on the path of one row.
+
     members: element numbers by class.
-    row, of: incidences ordered by row and path.
+    row, of: row and class of each incidence, ordered by row and path.
     order, start: incidences by class: order[start[c]:start[c + 1]].
     """
 
@@ -91,7 +93,7 @@ class Channel:
     sigma: float = 0.03  # standard deviation of closed rates
 
     def __post_init__(self) -> None:
-        """Compute what no model changes; the noise is that of most rows, which are healthy."""
+        """Compute constants of the likelihood, and the noise, from the rows that lose little."""
         self.outlier = np.full(len(self.k), OUTLIER)
         if self.measure == "rate":
             small = self.k[self.k < 0.25]
@@ -149,7 +151,7 @@ class Channel:
 
 
 def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the sorted distinct keys below `most`, and the index of each key among them."""
+    """Return the distinct keys in order, and the index of each key; keys are below `most`."""
     if most > MOST_MARKED:
         return np.unique(key, return_inverse=True)
     used = np.zeros(most, np.bool_)
@@ -158,7 +160,7 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
-    """Set the channel's classes, from path elements, networks and suffering pairs."""
+    """Set a channel's classes: of path elements, networks and the pairs of suffering rows."""
     count, pairs = len(paths.elements), len(channel.src)
     names = paths.networks or [""] * len(paths.ports)
     distinct, network_of = np.unique(np.array(names), return_inverse=True)
@@ -252,7 +254,7 @@ class Alternatives:
     log_weight: Floats
 
     def risk(self, rows: Ints) -> Bools:
-        """Return by row of the channel whether shared links are likely to take something of it."""
+        """Return for each of the rows whether shared links may lose some of its frames."""
         of = self.of[rows]
         if not len(self.log_weight):
             return np.zeros(len(rows), np.bool_)

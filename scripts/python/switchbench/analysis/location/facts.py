@@ -76,7 +76,7 @@ class Paths:
     networks: Sequence[str] = ()
 
     def of_pairs(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        """Return the elements that the given pairs pass, as `route` does."""
+        """Return the elements that pairs of ports pass, in the form of `route`, for any number."""
         begins = range(0, max(len(src), 1), PAIRS_AT_ONCE)
         parts = [
             self.route(src[begin : begin + PAIRS_AT_ONCE], dst[begin : begin + PAIRS_AT_ONCE])

@@ -82,7 +82,7 @@ class PlacedFault:
         return SPREAD.get(self.kind, USUAL_SPREAD)
 
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
-        """Return the incidences that the fault touches."""
+        """Return the incidences of the fault's class that its limits include."""
         at = channel.classes.incidences(self.place)
         limits = (self.size_above, self.phases, self.pairs)
         if limits == (None, None, None) and not self.bursts:
@@ -189,7 +189,7 @@ class Model:
         self.judge_again(np.flatnonzero(changed))
 
     def judge_again(self, rows: Ints) -> None:
-        """Compute the log-likelihood of some rows; models without a fault keep their own."""
+        """Compute the log-likelihood of some rows again, in an array of the model's own."""
         self.ll = self.ll.copy()
         self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
 
@@ -208,6 +208,7 @@ class Model:
         return found
 
     def _reaching(self) -> Floats:
+        """Compute `upstream`: faults and shared links before an incidence reduce its load."""
         classes, found = self.channel.classes, self._passes()
         if self.hashing.trunks:
             mean = self.hashed.mean(len(self.channel.pair))
@@ -247,7 +248,7 @@ class Model:
 
 
 class Candidates:
-    """Incidences of the classes that may be at fault, with the share unexplained so far.
+    """Classes that may be at fault: their incidences, with the share unexplained so far.
 
     places: class numbers. local: index into `places` by incidence.
     left: suffering share beyond the present faults, by incidence, as `excess` is.
@@ -315,7 +316,7 @@ class Candidates:
         return best, value
 
     def sums(self, values: Floats) -> Floats:
-        """Return sums by candidate."""
+        """Return by candidate the sum of the values at its incidences."""
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, keep: Bools) -> Floats:
@@ -629,7 +630,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
 
 
 def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
-    """Return the 95 % interval of a fault's value: the likelihood falls to its seventh part."""
+    """Return the 95 % interval of a fault's value: its ends have a seventh of the likelihood."""
     likelihood = value_likelihood(rest, fault)
     most = 1 - 1e-9 if fault.form == "share" else np.inf
     top = likelihood(fault.value)

@@ -121,7 +121,7 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
 
 
 def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Channel]:
-    """Yield the channels that have rows.
+    """Yield the channels of observations, without those that have no rows.
 
     crowded: rows that faults of rates explain, set when the channel of rates was yielded; their
         retransmissions are no evidence.
@@ -318,6 +318,7 @@ def _named(elements: Sequence[Element]) -> Element:
 
 
 def _suspect(model: Model, index: int, found: Observations) -> Suspect:
+    """Return one fault of a model as a suspect, with its evidence."""
     fault, channel = model.faults[index], model.channel
     classes = channel.classes
     members = classes.members[fault.place]
@@ -380,7 +381,7 @@ def _posterior(
 def _quantified(
     model: Model, rest: Model, fault: PlacedFault, found: Observations
 ) -> tuple[str, float, float, float, tuple[float, float] | None]:
-    """Return kind, size with its 95 % interval, and time of a fault."""
+    """Return a fault's kind, its size with the 95 % interval, and the time when it was seen."""
     channel, classes = model.channel, model.channel.classes
     at, share = model.shares(fault)
     row, value = classes.row[at], fault.value
@@ -526,7 +527,7 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
 
 
 def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
-    """Return the elements that no flow loaded, except flows limited by the tester."""
+    """Return the elements that only flows limited by the tester loaded, or none."""
     sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
     used = ~found.limited & (sent > 0)
     ports = len(paths.ports)
