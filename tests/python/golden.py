@@ -8,8 +8,11 @@ changed and why."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import lzma
+import re
 import shutil
 import sys
 import tempfile
@@ -58,6 +61,12 @@ def kept_summary(directory: Path) -> dict[str, Any]:
     """Return what was concluded when the run ended."""
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
     return summary
+
+
+def block(page: str, name: str) -> Any:
+    """Return the data of one table or figure, as the page's script unpacks it; None without it."""
+    found = re.search(rf'id="data-{name}">([^<]+)</script>', page)
+    return None if found is None else json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def main(names: list[str]) -> None:

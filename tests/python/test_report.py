@@ -4,9 +4,7 @@ give, the tidy table."""
 
 from __future__ import annotations
 
-import base64
 import csv
-import gzip
 import json
 import re
 import shutil
@@ -25,6 +23,7 @@ import golden
 import pages
 from configs import TEXTS, needs_engine
 from conftest import Command
+from golden import block
 from recorded import replace_rows, rows_in, write_tables
 from simulated import LOSSY, SPANS, Choice, simulate
 from simulated import LOSSY_PHASES as PHASES
@@ -42,7 +41,7 @@ from switchbench.records import summary_form
 from switchbench.records.directory import SUMMARY, load_summary, read_plan, write_plan
 from switchbench.records.summary_form import NOTHING_LOCATED, summary_schema
 from switchbench.render import printer, tables
-from switchbench.render.first_screen import named
+from switchbench.render.first_screen import about_what, first_page, named
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
@@ -50,7 +49,6 @@ from switchbench.render.report.chart import (
     packed,
     unpacked,
 )
-from switchbench.render.report.first_page import about_what, first_page
 from switchbench.render.tables import Heading
 from synthetic import frame_side
 
@@ -61,13 +59,6 @@ ROOT = Path(__file__).resolve().parents[2]
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a results directory for the tests that only read it."""
     return simulate(tmp_path_factory.mktemp("results") / "run", LOSSY)
-
-
-def block(page: str, name: str) -> Any:
-    """Return the data of one table or figure, as the page's script unpacks it."""
-    found = re.search(rf'id="data-{name}">([^<]+)</script>', page)
-    assert found, f"no block {name}"
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 # --- definitions ---------------------------------------------------------------------------------
@@ -209,7 +200,10 @@ def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
 
 
 def test_tidy_table_by_hand(directory: Path, tmp_path: Path, cli: Command) -> None:
-    cli.prints("report", directory, "--out", tmp_path / "r", "--table", tmp_path / "t")
+    said = cli.prints("report", directory, "--out", tmp_path / "r", "--table", tmp_path / "t")
+    written = {path.name for path in (tmp_path / "t").iterdir()}
+    assert {"phases.csv", "plans.csv", "ports.csv"} <= written
+    assert str(tmp_path / "t" / "phases.csv") in said
     rows = parquet.read_table(tmp_path / "t" / "flows.parquet").to_pylist()
     assert len(rows) == 2 * (12 * 11 + 2 + 5 + 11)
     (lossy,) = [row for row in rows if row["lost_frames"]]

@@ -4,9 +4,7 @@ stands first on a screen."""
 
 from __future__ import annotations
 
-import base64
 import csv
-import gzip
 import io
 import json
 import re
@@ -18,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from conftest import Command
-from golden import NAMES, summary_of, unpack
+from golden import NAMES, block, summary_of, unpack
 from recorded import fed
 from switchbench.analysis.data import Measured
 from switchbench.base import format
@@ -190,12 +188,6 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Measured.load(unpack(request.param, tmp_path_factory.mktemp("golden")))
 
 
-def block(page: str, name: str) -> Any:
-    """Return the data of one table, as the page's script unpacks it."""
-    found = re.search(rf'id="data-table-{name}">([^<]+)</script>', page)
-    return None if found is None else json.loads(gzip.decompress(base64.b64decode(found[1])))
-
-
 def test_page_and_csv_bear_the_same(measured: Measured, tmp_path: Path) -> None:
     """Headings and numbers of each table; what a page says once, a file has in each row."""
     page = build.make(measured).text
@@ -205,7 +197,7 @@ def test_page_and_csv_bear_the_same(measured: Measured, tmp_path: Path) -> None:
     }
     compared = 0
     for spec in tables.every():
-        data = block(page, spec.name)
+        data = block(page, f"table-{spec.name}")
         made = spec(measured.summary)
         assert (made is None) == (spec.name not in written), spec.name
         if made is None or data is None:
@@ -226,15 +218,6 @@ def test_page_and_csv_bear_the_same(measured: Measured, tmp_path: Path) -> None:
                 assert known == [(pytest.approx(value), value) for _, value in known]
         compared += len(titles)
     assert compared > 10
-
-
-def test_report_writes_every_table(tmp_path: Path, cli: Command) -> None:
-    directory = unpack("tree", tmp_path)
-    folder = tmp_path / "data"
-    out = tmp_path / "r.html"
-    said = cli.prints("report", directory, "--out", out, "--table", folder)
-    assert {"phases.csv", "plans.csv", "ports.csv"} <= {path.name for path in folder.iterdir()}
-    assert str(folder / "phases.csv") in said
 
 
 @pytest.mark.parametrize("name", ["matrices", "tree"])

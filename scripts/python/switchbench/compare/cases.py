@@ -572,7 +572,7 @@ def _plans(subject: Subject) -> Iterator[_Figure]:
 
 
 def _functions(subject: Subject) -> Iterator[_Figure]:
-    """Yield the figures of IMB functions; functions with unequal message sizes are left out."""
+    """Yield the figures of collective functions, but for those with unequal message sizes."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
         name = function["pattern"]

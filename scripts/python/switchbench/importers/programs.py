@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..base.source import Pairs, count, json_decoder, number, unique
@@ -45,8 +44,6 @@ _BANNER = "HPC Challenge Benchmark version"
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _VALUE = re.compile(r"^([A-Za-z]\w{0,100})=(.*)$", re.MULTILINE)
 _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions"
-# The shared measure of a figure, and the factor to its unit. `Star` is one process of many, so the
-# factor has their number. A ring's bandwidth counts both flows of a process: one flow has half.
 
 
 def _read_hpcc(source: Source) -> list[ImportedFigure]:
@@ -68,7 +65,7 @@ def _read_hpcc(source: Source) -> list[ImportedFigure]:
 
 
 def _summaries(source: Source) -> Iterator[dict[str, str]]:
-    """Yield the NAME=VALUE pairs of each summary section."""
+    """Yield the NAME=VALUE pairs of each summary section of an hpccoutf.txt."""
     before, *sections = source.text.split(_BEGIN)
     if not sections:
         raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
@@ -119,8 +116,9 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
             measure, factor = _SHARED[name]
             factor *= ranks if name.startswith("Star") else 1
             ours = comparable(measure, 2 if pingpong else ranks, size, value * factor)
-        like = ImportedFigure("hpcc", version, benchmark, ranks, size, name, value, _UNITS[unit])
-        yield replace(like, comparable=ours)
+        yield ImportedFigure(
+            "hpcc", version, benchmark, ranks, size, name, value, _UNITS[unit], ours
+        )
 
 
 # --- IMB-MPI1: a table for each benchmark and number of processes ---------------------------------
@@ -138,7 +136,6 @@ IMB_RATE = "Mbytes/sec"
 _PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
 _GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
 _IMB_END = "# All processes entering MPI_Finalize"
-# The measure of a function, and how many times IMB counts a flow's message.
 OF_TWO = ("pingpong", "pingping")  # functions of two ranks, whatever the number of processes
 
 
@@ -209,11 +206,8 @@ def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
 # --- OSU micro-benchmarks: a title, a line of columns, a row a size -------------------------------
 # The tests of collectives do not print their number of processes.
 
-# `MPI` is the library; `MPI_Put` is the operation.
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
 _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
-# Words of a title: the measure of the first column, and the factor to our unit. OSU adds both
-# directions.
 
 
 def _read_osu(source: Source) -> list[ImportedFigure]:
@@ -261,8 +255,6 @@ _OUT, _IN = "out-of-place", "in-place"
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) ")
 _NCCL_VERSION = re.compile(r"# nccl-tests version (\d[\w.]{0,20})")
 _OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
-# The measure of the time, or None; busbw / algbw as multiples of 1 and of (n - 1) / n; true where
-# MPI's size is a rank's share.
 
 
 def _read_nccl(source: Source) -> list[ImportedFigure]:
@@ -273,7 +265,7 @@ def _read_nccl(source: Source) -> list[ImportedFigure]:
     for table in found:
         if not table.rows:
             raise source.refuse("nccl-tests have no results: it is cut, or the test failed")
-        # As the output names it, else as the file is called.
+        # The output names the operation, else the file's name does.
         operation = max(called, key=len, default=None)
         for named in filter(None, map(_OPERATION.search, (*table.before, *table.notes))):
             if named[1] not in known:
@@ -314,7 +306,7 @@ def _nccl_figures(
     return figures(table.rows, table.columns, like, shared, ranks if shares and ranks else 1)
 
 
-_RANKS = 2  # of iperf3 and perftest
+_RANKS = 2  # processes of iperf3 and perftest
 
 # --- iperf3 --json and --json-stream: one JSON value a test or event, one after the other ---------
 # A rate counts payload that the receiver got; a server that only received has no record of the sent
@@ -486,7 +478,7 @@ def _perftest_figures(
         both = "Bidirectional" in benchmark  # the figure sums both directions
         measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
         shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
-        if not benchmark.startswith("RDMA_Read"):  # t_avg is a whole round trip
+        if not benchmark.startswith("RDMA_Read"):  # whose t_avg is a whole round trip
             shared["t_avg[usec]"] = ("pingpong_time", 1.0)
     like = ImportedFigure("perftest", None, benchmark, _RANKS, memory=GPU if on_gpu else HOST)
     # The peak is 0 where perftest did not measure it.
@@ -515,7 +507,7 @@ def _of_json(source: Source) -> Iterator[ImportedFigure]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise source.refuse(f"{name} is {str(value)[:40]!r}, which is no number")
     unit = ""
-    if "BW_average" in results:  # in the unit that the JSON omits, by which messages make the rate
+    if "BW_average" in results:  # the JSON omits its unit, which follows from the message rate
         mbps = 8 * int(size) * results.get("MsgRate", 0)
         near = (u for u in (_MIB_S, _GB_S)
                 if abs(results["BW_average"] * _MBPS[u] - mbps) <= 0.02 * mbps)  # fmt: skip

@@ -527,11 +527,11 @@ def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
 def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
-        if key == "scatter":  # messages of drawn sizes, which have their own column
+        if key == "scatter":  # messages of random sizes, which have their own column
             for name, part in (("scatter", "partners"), ("messages", "count"), ("compute",) * 2):
-                drawn = list(dict.fromkeys(value[part] for value in values))
-                if drawn != [0.0]:
-                    yield f"{name}={','.join(map(str, drawn))}"
+                some = list(dict.fromkeys(value[part] for value in values))
+                if some != [0.0]:
+                    yield f"{name}={','.join(map(str, some))}"
             continue
         texts = [_word(value) for value in values]
         if texts == ["true"]:
@@ -588,11 +588,11 @@ def _steps_words(trial: Entry, plan: Entry) -> str:
     steps = trial["steps"]
     if steps is None:
         return ""
-    told = [format.of(steps["steps"], "step"), format.of(steps["messages"], "message")]
-    together = ""
+    counts = [format.of(steps["steps"], "step"), format.of(steps["messages"], "message")]
+    together = iterations = ""
     if trial["size"] is None:
         together = f", {format.decimal_size(steps['payload_bytes'])} together"
-    in_all = steps["iterations"]
-    in_all = f"; {format.of(in_all, 'iteration')} in total" if in_all else ""
+    if steps["iterations"]:
+        iterations = f"; {format.of(steps['iterations'], 'iteration')} in total"
     where = " in all phases" if plan["total_phases"] > 1 else ""
-    return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"
+    return f", {' and '.join(counts)} of all ranks{where}{together}{iterations}"

@@ -34,11 +34,11 @@ from ...records.summary_form import SummaryDocument, definition
 from ...search.suites.declaration import Suite
 from .. import first_screen as screen
 from .. import tables
+from ..first_screen import about_what, first_page
 from ..printer import Table
 from ..tables import Heading as s
 from . import rates, times
 from .chart import WORDS, Figure
-from .first_page import about_what, first_page
 
 # Titles of sections in order; sections of figures are between the page's own.
 _SECTIONS = tuple(s)

@@ -74,7 +74,7 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
         for key, curves in in_parts(every, _OVERLAID):
             traces, least = [], 1.0
             for label, times in curves:
-                # By time: the share of all that is as great or greater; at least one of them.
+                # The share of the times that are at least as long as each, itself included.
                 ns, counts = np.array(sorted(times.times.items())).T
                 beyond: Floats = (times.count - np.cumsum(counts) + counts) / times.count
                 kept, least = _kept(1 - beyond), min(least, float(beyond.min()))
