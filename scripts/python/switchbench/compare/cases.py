@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from ..base.model import SCHEDULE
 from ..importers import programs
 from ..importers.reading import COMMON, GPU
 from ..records.directory import CONFIGURATION
-from ..records.summary_form import PlanEntry, at
+from ..records.summary_form import PlanEntry, at, by
 
 # --- compared figures of plans, phases and flows (doc/reference/measures.md) ----------------------
 
@@ -420,17 +421,17 @@ def _read(word: str) -> Subject:
         measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
     result = ComparedRun(measured, configuration)
     tests = configuration.get("tests")
-    found: dict[tuple[Any, ...], Case] = {}
-    for plan in measured.summary["plans"]:
-        known = _settings(plan, tests if isinstance(tests, list) else [])
-        key = (plan["test"], *known.items())
-        found.setdefault(key, Case(known, [(result, [])])).plans.append(plan)
-    for case in found.values():
-        case.plans.sort(key=lambda plan: plan["repeat"])
+    tests = tests if isinstance(tests, list) else []
+    found = by(measured.summary["plans"], lambda p: (p["test"], *_settings(p, tests).items()))
     if not found:
         reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
         raise ConfigurationError(f"no results in {directory}: {reason}")
-    return Subject(name, [result], list(found.values()))
+    repeat = itemgetter("repeat")
+    cases = [
+        Case(dict(settings), [(result, sorted(plans, key=repeat))])
+        for (_, *settings), plans in found.items()
+    ]
+    return Subject(name, [result], cases)
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
@@ -520,24 +521,25 @@ def figure_cases(subject: Subject) -> list[Case]:
             figure = (same["measure"], same["ranks"], same["size"], same["value"])
             found.append((program, *figure))
     found += [*_plans(subject), *_functions(subject), *_pingpongs(subject)]
-    cases: dict[tuple[str, ...], Case] = {}
+    cases = []
     order = list(COMMON)
     known = [one for one in found if one[1] in COMMON and (one[-1] or 0.0) > 0]
-    for program, name, ranks, size, value in sorted(known, key=lambda f: (order.index(f[1]), f[2])):
+    known.sort(key=lambda one: (order.index(one[1]), one[2]))
+    for (program, name, ranks, size), figures in by(known, lambda one: one[:-1]).items():
         common = COMMON[name]
         words = {
             "pattern": common.title, "ranks": str(ranks), SIZE: str(size or ABSENT),
             LOAD: ABSENT, NETWORK: ABSENT, TRANSPORT: program,
         }  # fmt: skip
         measure = ComparedMeasure(name, *common, lambda entry: float(entry["value"]), *STEP_TIMES)
-        empty = Case(words, [(subject.results[0], [])], measure)
-        case = cases.setdefault(tuple(words.values()), empty)
-        case.plans.append({
-            "trial": 0, "repeat": len(case.plans), "network": ABSENT, "pattern": common.title,
-            "parameters": {}, "ranks": ranks, "size": size, "size_unit": "message",
-            "transport": program, "traffic": ABSENT, "intended_load": None, "value": value,
-        })  # fmt: skip
-    return list(cases.values())
+        plan = {
+            "trial": 0, "network": ABSENT, "pattern": common.title, "parameters": {},
+            "ranks": ranks, "size": size, "size_unit": "message", "transport": program,
+            "traffic": ABSENT, "intended_load": None,
+        }  # fmt: skip
+        plans = [plan | {"repeat": number, "value": v} for number, (*_, v) in enumerate(figures)]
+        cases.append(Case(words, [(subject.results[0], plans)], measure))
+    return cases
 
 
 def _path(subject: Subject, entry: Entry) -> str:

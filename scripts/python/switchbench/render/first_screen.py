@@ -20,7 +20,7 @@ from ..analysis.judge import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
 from ..plan.chosen import port_of_interface
-from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocument
+from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocument, by
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite
 
@@ -408,10 +408,7 @@ def ppm(count: float, of: float) -> str:
 
 def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
     """Yield the finding on tester-limited phases, with a sentence for each port."""
-    limits: dict[str, list[Entry]] = {}
-    for entry in trials:
-        for limit in entry["tester_limited"]:
-            limits.setdefault(limit["port"], []).append(limit)
+    limits = by((limit for entry in trials for limit in entry["tester_limited"]), "port")
     if not limits:
         return
     phases = sum(bool(entry["tester_limited"]) for entry in trials)

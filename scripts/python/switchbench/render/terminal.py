@@ -31,6 +31,7 @@ from .tables import (
     curve_points,
     function_points,
     of_phase,
+    per_gb,
     phase_name,
     plan_title,
     subtests,
@@ -437,7 +438,6 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     """Return a plan's row, with sums and worst values of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
-    cpu = m.total(entry["cpu_s"] for entry in phases)
     return {
         **plan,
         **{name: m.total(entry.get(name) for entry in phases) for name in sums},
@@ -445,7 +445,7 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
         "start_skew_us": m.greatest(entry["start_skew_us"] for entry in phases),
         "tester_limited": any(entry["tester_limited"] for entry in phases),
         "state": "complete",
-        "cpu_s_per_gb": m.ratio(cpu, plan["delivered_bytes"], m.GIGA),
+        "cpu_s_per_gb": per_gb(plan),
     }
 
 

@@ -30,7 +30,7 @@ from ...base import format
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
-from ...records.summary_form import SummaryDocument, definition
+from ...records.summary_form import SummaryDocument, by, definition
 from ...search.suites.declaration import Suite
 from .. import first_screen as screen
 from .. import tables
@@ -568,13 +568,12 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         f"{host['host']} was left out: {host['reason']}"
         for host in summary["run"].get("excluded_hosts", [])
     ]
-    # phases by reason, where reasons that differ in numbers alone are one
-    alike: dict[str, list[str]] = {}
-    for entry in summary["trials"]:
-        every: Iterable[Any] = entry["latency"].values()
-        for reason in (why for one in every if one for why in one["reasons"].values()):
-            kind = re.sub(r"there are [\d,]+", "there are", reason)
-            alike.setdefault(kind, []).append(reason)
+    every = (one for entry in summary["trials"] for one in entry["latency"].values() if one)
+    # Reasons that differ in numbers alone are one.
+    alike = by(
+        (reason for one in every for reason in one["reasons"].values()),
+        lambda reason: re.sub(r"there are [\d,]+", "there are", reason),
+    )
     reasons = [
         first + (f", and {len(others):,} times the like" if others else "")
         for first, *others in alike.values()
