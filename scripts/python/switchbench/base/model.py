@@ -354,7 +354,7 @@ class Trial:
 
     @property
     def ports(self) -> list[Port]:
-        """The ranks of all parts."""
+        """Return the ranks of all parts."""
         return [port for part in self.parts for port in part.ranks]
 
     @property

@@ -64,7 +64,8 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
     """Return the node set of a text; ValueError, in a sentence, where it can be none.
 
-    Without a resolver `@group` is no group: else it would run what this machine's ClusterShell has.
+    Without a resolver `@group` is no group: ClusterShell would run the commands that this machine's
+    configuration has for groups.
     """
     refuse_many(names, most)
     try:

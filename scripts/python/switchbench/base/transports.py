@@ -28,17 +28,17 @@ class Transport:
 
     @property
     def raw(self) -> bool:
-        """Return true where it uses a whole device, whose frames need addresses of their own."""
+        """Return true for a transport of whole devices, whose frames have own addresses."""
         return "vdev" in self.devices
 
     @property
     def kernel(self) -> bool:
-        """Return true where its bytes pass through the kernel's sockets."""
+        """Return true for a transport whose bytes pass through the kernel's sockets."""
         return "tcp_address" in self.devices
 
     @property
     def rdma(self) -> bool:
-        """Return true where it needs an RDMA device, with queue pairs and counters."""
+        """Return true for a transport that needs an RDMA device, with queue pairs and counters."""
         return "rdma" in self.devices
 
 

@@ -119,7 +119,7 @@ def _begin(args: argparse.Namespace) -> Campaign:
         )
     if run.suite is not None or run.searches:
         raise ConfigurationError(
-            "campaign: a configuration with a `suite` can't be run: write `tests`"
+            "campaign: a `suite` can't be run round by round: write `tests` with fixed loads"
         )
     if not run.site.launcher.in_lab and not run.site.launcher.logs_in:
         raise ConfigurationError(

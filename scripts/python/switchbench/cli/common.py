@@ -71,8 +71,8 @@ def load_runnable(args: argparse.Namespace) -> Run:
         fit = fitted(reading, run, args.budget)
         if fit.words:
             print(
-                f"the whole takes {format.human(longest_s(run))}; what fits takes "
-                f"{format.human(longest_s(fit.run))}: {fit.words}",
+                f"the whole run takes {format.human(longest_s(run))}; the part within --budget "
+                f"takes {format.human(longest_s(fit.run))}: {fit.words}",
                 file=sys.stderr,
             )
         reading, run = fit.reading, fit.run

@@ -123,7 +123,7 @@ def import_topology(args: argparse.Namespace) -> int:
     _refuse(
         args,
         ("json",),
-        "does not go with `import`: say it to `switchbench topology` with the file that is made",
+        "does not go with `import`: give it to `switchbench topology` with the file that is made",
     )
     rate_bps = args.rate
     if args.ibnetdiscover is not None:
@@ -148,7 +148,7 @@ def import_topology(args: argparse.Namespace) -> int:
             "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
         )
     keys = cabling.cabling_document(found)
-    # As whoever reads the file sees it.
+    # The file is checked as a reader of it would.
     fabric = from_topology(parse(keys, found.source, where=found.source))
     written = cabling.cabling_text(found, keys)
     if args.out is None:

@@ -415,7 +415,9 @@ def _clock(value: object) -> ClockChoice:
     if "error" not in given:
         return ClockChoice(mode)
     if mode != "ptp":
-        raise ValueError(f"error belongs to mode: ptp, not to {mode}: leave it out")
+        raise ValueError(
+            f"`error`, the max error of a clock, is for mode: ptp, not for {mode}: leave it out"
+        )
     error_ns = quantities.duration_ns(given["error"])
     if not 0 < error_ns <= CLOCK_ERROR_MOST_NS:
         raise ValueError(

@@ -87,9 +87,9 @@ def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
             return fit
         least_s = min(least_s, math.inf if fit is None else longest_s(fit.run))
     raise ConfigurationError(
-        f"--budget {quantities.DURATION.text(round(budget_s * NS))}: nothing fits: what can be "
-        f"made shorter takes {format.human(least_s)} then: allow that, or name fewer "
-        "tests, subtests or ranks"
+        f"--budget {quantities.DURATION.text(round(budget_s * NS))}: too short: the shortest run "
+        f"of this configuration takes {format.human(least_s)}: allow that, or name fewer tests, "
+        "subtests or ranks"
     )
 
 

@@ -641,7 +641,7 @@ class LoadSearch:
 
 
 class OneSearch:
-    """A method's result, where it is one value."""
+    """Base of methods with one result."""
 
     _lower: float | None = None
     _upper: float | None = None
@@ -656,7 +656,7 @@ class OneSearch:
 
 @dataclass
 class FixedTrials(OneSearch):
-    """A method for `Search`: these values in turn, each for so long.
+    """Method for `Search`: the given values in turn, each in a trial of `duration_s`.
 
     With `enough`, the method ends after this number of successive trials without loss, and fails if
     that never happens.

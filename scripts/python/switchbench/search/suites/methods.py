@@ -41,7 +41,7 @@ FASTER = 2.0  # speed-up of learning at which a limit that is not a time limit s
 
 @dataclass
 class CountSearch(OneSearch):
-    """A method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
+    """Method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
 
     The max comes first, once: a device that holds it has no limit here; below a failing max, each
     of the `repeats` searches follows. With `near`, the expected result, the first search begins
