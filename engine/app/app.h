@@ -24,8 +24,8 @@ struct run_conf {
 /**
  * @brief Run this node, from its first document to its last record.
  *
- * @param conf What the command line says.
- * @param err Takes the sentence where nothing else could tell it.
+ * @param conf Values of the command line.
+ * @param err Takes the sentence of a failure that no record has.
  * @return Exit status.
  */
 int run(const struct run_conf *conf, struct err *err);

@@ -39,7 +39,7 @@ static bool is_time(int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns < INT64_MAX / 8;
 }
 
-/* Offset of the parent at the arrival; unknown if the stamps contradict each other. */
+/* Return the offset of the parent at the arrival; unknown if the stamps contradict each other. */
 static struct offset_estimate offset_of(const struct offset_stamps *stamps)
 {
     int64_t most_ns, least_ns;
@@ -75,7 +75,7 @@ static struct offset_estimate measured_at(const struct run_clock *clock, int64_t
     return best;
 }
 
-/* Keeps a measured offset if it is the best of its slot. */
+/* Keep a measured offset if it is the best of its slot. */
 static void keep(struct run_clock *clock, int64_t at_ns, struct offset_estimate seen)
 {
     const struct offset_sample sample = {at_ns, seen};
@@ -96,8 +96,8 @@ static void keep(struct run_clock *clock, int64_t at_ns, struct offset_estimate 
 
 /* --- run time --- */
 
-/* What a node of a run can say, until the year 2079 by CLOCK_REALTIME; nothing overflows with it.
- */
+/* Return whether a node of a run can have this estimate, until the year 2079 by CLOCK_REALTIME;
+ * sums of such values do not overflow. */
 static bool is_plausible(const struct offset_estimate *said)
 {
     return said->bound_ns >= 0 && said->bound_ns < INT64_MAX / 8 &&
@@ -111,7 +111,7 @@ void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps
 
     if (clock->mode == CLOCK_SHARED || clock->is_root || seen.bound_ns < 0 ||
         stamps->transmit_ns <= clock->parent_said_ns || !is_plausible(&parent_to_root))
-        return; /* no estimate of the parent's, or overtaken by a newer datagram */
+        return; /* the parent has no estimate, or a newer datagram came before */
     clock->parent_said_ns = stamps->transmit_ns;
     seen.offset_ns += parent_to_root.offset_ns;
     seen.bound_ns += parent_to_root.bound_ns;

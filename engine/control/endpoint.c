@@ -61,8 +61,8 @@ struct control {
 
 /* --- sending --- */
 
-/* Stamps, seals and sends a datagram. The first two stamps are the echo of RFC 5905: the
- * recipient's last transmit time, and its arrival time here. */
+/* Stamp, seal and send a datagram. The first two stamps are the echo of RFC 5905: the recipient's
+ * last transmit time, and its arrival time here. */
 static void stamp_and_send(void *context, struct datagram *datagram)
 {
     struct control *control = context;
@@ -152,8 +152,8 @@ int control_fd(const struct control *control)
     return control->fd;
 }
 
-/* Hash of a file's first line, keyed with the run's key, since a boot id identifies a machine.
- * An unreadable file gets a random hash if `needed`, else the hash of an empty line. */
+/* Return the hash of a file's first line, keyed with the run's key, since a boot id identifies a
+ * machine. An unreadable file gets a random hash if `needed`, else the hash of an empty line. */
 static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     uint8_t hash[crypto_generichash_BYTES_MIN];
@@ -168,7 +168,8 @@ static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAG
     return word;
 }
 
-/* Identity of this CLOCK_MONOTONIC: 32 bits of its machine's boot, 31 of its time namespace. */
+/* Return the identity of this CLOCK_MONOTONIC: 32 bits of its machine's boot, 31 of its time
+ * namespace. */
 static int64_t boot_of(const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     uint64_t boot = hash_line("/proc/sys/kernel/random/boot_id", true, key);
@@ -210,7 +211,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
 
 /* --- run time --- */
 
-/* With ptp: reads the kernel's present error bound. */
+/* With ptp: read the kernel's present error bound. */
 static void ask_kernel(struct control *control)
 {
     int64_t stated_ns = control->conf.clock.error_ns;
@@ -224,7 +225,7 @@ static void ask_kernel(struct control *control)
         control->clock.disciplined.bound_ns = stated_ns > 0 ? stated_ns : kernel.maxerror_ns;
 }
 
-/* Learns the clocks of all nodes, once the first barrier is passed. */
+/* Store the clocks of all nodes, once the first barrier is passed. */
 static void learn_clocks(struct control *control, int64_t now_ns)
 {
     const struct membership *membership = &control->membership;
@@ -281,7 +282,7 @@ static struct blob_entry *find_blob(const struct control *control, uint32_t node
     return found != NULL ? *found : NULL;
 }
 
-/* Adds an entry for a missing blob; NULL: out of memory. */
+/* Add an entry for a missing blob; NULL: out of memory. */
 static struct blob_entry *add_blob(struct control *control, uint32_t node, uint64_t id)
 {
     struct blob_entry *entry = calloc(1, sizeof(*entry));
@@ -342,8 +343,8 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     return -EAGAIN;
 }
 
-/* Answers a request for a blob; one for an unpublished blob is ignored, since it will be
- * repeated. */
+/* Answer a request for a blob; one for an unpublished blob is ignored, since it will be repeated.
+ */
 static void answer_fetch(struct control *control, const struct datagram *fetch)
 {
     const struct blob_entry *entry = find_blob(control, control->membership.conf.self, fetch->id);
@@ -362,7 +363,8 @@ static void answer_fetch(struct control *control, const struct datagram *fetch)
     membership_send(&control->membership, &answer);
 }
 
-/* False: the blob was not requested, or answers another request. */
+/* Store a requested blob. Return false if the blob was not requested, or answers another request.
+ */
 static bool take_blob(struct control *control, const struct datagram *answer)
 {
     struct blob_entry *entry = find_blob(control, answer->sender, answer->id);
@@ -378,7 +380,7 @@ static bool take_blob(struct control *control, const struct datagram *answer)
 
 /* --- receiving --- */
 
-/* False: the datagram counts as dropped. */
+/* Handle a datagram. Return false if it counts as dropped. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     struct membership *membership = &control->membership;
@@ -411,9 +413,8 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
     return true;
 }
 
-/* Reads datagrams one by one, because its answer is what a partner waits for. The clock is read
- * after the system call: a time of arrival before the true one would make the clock's bound a lie.
- */
+/* Read datagrams one by one, because a partner waits for each answer. Read the clock after the
+ * system call: an arrival time before the true one would make the clock's bound wrong. */
 unsigned control_work(struct control *control, int64_t now_ns)
 {
     uint8_t bytes[DATAGRAM_MAX];
@@ -497,9 +498,9 @@ int64_t control_last_beat_ns(const struct control *control)
 
 /* --- closing --- */
 
-/* Answers partners while they may need it. After a fault: until all neighbours know it or were told
- * often enough. After a barrier: a partner whose arrival from us was lost asks within its back-off.
- */
+/* Answer partners while they may need it. After a fault: until all neighbours know it or were sent
+ * it often enough. After a barrier: a partner that lost this node's arrival asks within its
+ * back-off. */
 static void linger(struct control *control)
 {
     const struct membership *membership = &control->membership;

@@ -55,7 +55,7 @@ static void add_neighbour(struct membership *m, uint32_t index)
         };
 }
 
-/* Stores a datagram's facts on its sender, unless a newer datagram came before. */
+/* Store what a datagram says of its sender, unless a newer datagram came before. */
 static void note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
 {
     if (datagram->transmit_ns <= neighbour->transmit_ns)
@@ -68,7 +68,8 @@ static void note_heard(struct neighbour *neighbour, const struct datagram *datag
     neighbour->asked = 0;
 }
 
-/* True: nothing came for the time-out, though this node waited that long and asked often. */
+/* Return whether nothing came for the time-out, though this node waited that long and asked often.
+ */
 static bool is_missing(const struct membership *m, const struct neighbour *neighbour,
                        int64_t now_ns)
 {
@@ -144,7 +145,7 @@ static void tell(struct membership *m, const struct neighbour *neighbour)
     membership_send(m, &datagram);
 }
 
-/* False: all neighbours know of the fault. */
+/* Send the fault to each neighbour that does not know it. Return false when all know it. */
 static bool tell_all(struct membership *m)
 {
     bool told = false;
@@ -158,7 +159,7 @@ static bool tell_all(struct membership *m)
     return told;
 }
 
-/* Begins the abort; a fault before this one remains. */
+/* Begin the abort; a fault before this one remains. */
 static void begin_abort(struct membership *m, const struct control_fault *fault, int64_t now_ns)
 {
     if (m->aborted)
@@ -169,7 +170,7 @@ static void begin_abort(struct membership *m, const struct control_fault *fault,
     tell_all(m);
 }
 
-/* Fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
+/* Return a fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
 static struct control_fault fault_of(const struct membership *m, uint32_t node, uint32_t last_epoch)
 {
     return (struct control_fault){
@@ -201,7 +202,8 @@ static bool receive_abort(struct membership *m, struct neighbour *sender,
 
 /* --- the barrier --- */
 
-/* Whether a barrier uses the tree; the first barrier does not, as its values decide on the tree. */
+/* Return whether a barrier uses the tree; the first barrier does not, as its values decide on the
+ * tree. */
 static bool by_tree(const struct membership *m, uint32_t epoch)
 {
     return m->crowded && epoch > 0;
@@ -212,7 +214,7 @@ static uint32_t rounds_of(const struct membership *m, uint32_t epoch)
     return m->rounds * (by_tree(m, epoch) ? 2 : 1);
 }
 
-/* Recipient of this node's arrival in a round, and the node whose arrival ends the round;
+/* The recipient of this node's arrival in a round, and the node whose arrival ends the round;
  * DATAGRAM_NONE: none. */
 struct partners {
     uint32_t to;
@@ -278,7 +280,7 @@ static void send_arrival(struct membership *m, uint32_t epoch, uint32_t round)
     membership_send(m, &arrival);
 }
 
-/* Advances through the rounds for which arrivals have come, from the present round, which
+/* Advance through the rounds for which arrivals have come, from the present round, which
  * `has_begun` or not. After the first barrier all nodes' properties are known. */
 static void advance(struct membership *m, bool has_begun, int64_t now_ns)
 {
@@ -330,7 +332,7 @@ void membership_enter(struct membership *m, const struct barrier_values *mine, i
     advance(m, false, now_ns);
 }
 
-/* False: the datagram can't be from a node of this run that is in step. */
+/* Return false if the datagram can't be from a node of this run that is in step. */
 static bool receive_barrier(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
     uint32_t epoch = datagram->epoch, round = datagram->round, slot = epoch % MEMBERSHIP_SLOTS;
@@ -366,7 +368,7 @@ static bool receive_barrier(struct membership *m, const struct datagram *datagra
 
 /* --- receiving --- */
 
-/* Handles a neighbour with the nonce of an unknown process. */
+/* Handle a neighbour with the nonce of an unknown process. */
 static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64_t nonce,
                        int64_t now_ns)
 {

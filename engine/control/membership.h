@@ -69,12 +69,12 @@
  * and names it. All the others are answered, so they never blame a living partner, however long the
  * wait; a living node that has not entered is slow and not missing.
  *
- * The abort. Whoever learns of a fault first tells its neighbours, and so does each of them. The
- * neighbours reach every node within ceil(log2 p) hops, over so many ways that single dead nodes
- * and losses don't matter. A neighbour is told again, with back-off, until it tells us the same
- * (everybody who knows tells all its neighbours, so that is its acknowledgement), MEMBERSHIP_TELLS
- * times at most: the dead one never answers. It ends, because only a datagram that does not say
- * `heard` is answered; an answer says it, and is not answered.
+ * The abort. The first node that finds a fault sends it to its neighbours, and so does each of
+ * them. The fault reaches every node within ceil(log2 p) hops, over so many paths that single dead
+ * nodes and losses don't matter. A node repeats the fault to a neighbour, with back-off, until the
+ * neighbour sends the same fault (each node that knows of it sends it to all its neighbours, which
+ * serves as its acknowledgement), MEMBERSHIP_TELLS times at most: a dead node never answers. The
+ * exchange ends, because only a datagram without `heard` is answered, and an answer has it.
  *
  * @see Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988
  */

@@ -135,7 +135,7 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
  *
  * @param node This node.
  * @param until_ns Time of CLOCK_MONOTONIC, ns.
- * @return 0; -ECANCELED: the run must end (node->end says why; traffic has been told to stop).
+ * @return 0; -ECANCELED: the run must end (node->end says why; the traffic stops).
  */
 int node_turn(struct node *node, int64_t until_ns);
 /**
@@ -164,8 +164,8 @@ int node_await_document(struct node *node, struct document **document);
  * @brief Enter the next barrier with the given values and wait for all nodes.
  *
  * @param node This node.
- * @param values Contribution of this node; takes the reduction. NULL: it has nothing to say.
- * @return 0, and `values` holds the reduction; -ECANCELED: somebody is missing or gave up
+ * @param values Contribution of this node; takes the reduction. NULL: it contributes nothing.
+ * @return 0, and `values` holds the reduction; -ECANCELED: a node is missing or gave up
  *        (reported).
  */
 int node_barrier(struct node *node, struct barrier_values *values);

@@ -120,7 +120,7 @@ void record_write(struct records *records, const char *type, const struct record
  * @param records Writer of records.
  * @param what What happened.
  * @param port Port's name; NULL: of none.
- * @param text What is said of it.
+ * @param text Sentence on it.
  */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
 /**

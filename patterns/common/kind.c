@@ -37,12 +37,12 @@ int pattern_choose(const char *what, const char *const *words, const char *word,
     return pattern_refuse(why, "%s \"%s\" is not known: it is one of %s", what, word, known);
 }
 
-int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
+int pattern_check_params(const char *name, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why)
 {
 #define REFUSE(word, key, type, member, count)                                                     \
     if (request->member && !(known & PATTERN_PARAM_##word))                                        \
-        return pattern_refuse(why, "%s takes no %s", who, key);
+        return pattern_refuse(why, "%s takes no %s", name, key);
     PATTERN_PARAMS(REFUSE)
     return 0;
 }

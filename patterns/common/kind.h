@@ -119,8 +119,8 @@ int pattern_refuse(struct pattern_why *why, const char *format, ...)
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why);
 
-/* Reject the first parameter that is set but not in `known`; `who` is the pattern's name. */
-int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
+/* Reject the first parameter that is set but not in `known`; `name` is the pattern's name. */
+int pattern_check_params(const char *name, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why);
 
 /* Reject ranks outside of 0 to n - 1, duplicate ranks, and empty lists. `what` is the

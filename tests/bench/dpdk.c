@@ -48,14 +48,14 @@
 
 /* --- clocks and medians --- */
 
-/* Ends the program with this sentence. */
+/* End the program with this sentence. */
 static _Noreturn void bench_fail(const char *what)
 {
     fprintf(stderr, "bench: %s\n", what);
     exit(1);
 }
 
-/* TSC ticks a nanosecond, measured for 50 ms. */
+/* Return the TSC ticks of a nanosecond, measured for 50 ms. */
 static double bench_tsc_rate(void)
 {
     int64_t begin_ns = clock_now();
@@ -65,7 +65,7 @@ static double bench_tsc_rate(void)
     return (double)(__rdtsc() - ticks) / (double)(clock_now() - begin_ns);
 }
 
-/* CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID. */
+/* Return the time of CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID. */
 static int64_t bench_cpu_ns(clockid_t clock)
 {
     struct timespec t;
@@ -74,7 +74,7 @@ static int64_t bench_cpu_ns(clockid_t clock)
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* How often the kernel has taken the core away from this thread. */
+/* Return how often the kernel has taken the core away from this thread. */
 static long bench_preemptions(void)
 {
     struct rusage usage;
@@ -90,14 +90,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts `values`. */
+/* Sort `values`. */
 static double bench_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);
     return (values[count / 2] + values[(count - 1) / 2]) / 2;
 }
 
-/* Prints what a frame costs whose `frames` took so many ns. */
+/* Print the cost of a frame, when `frames` frames took so many ns. */
 static void bench_show_frames(double frames, double ns)
 {
     printf("%.0f frames/s, %.3f ns, %.2f cycles a frame\n", frames * 1e9 / ns, ns / frames,
@@ -112,14 +112,14 @@ static void bench_show_frames(double frames, double ns)
 
 extern const struct transport transport_dpdk;
 
-/* Fill in what stands before `phase`, then bed_open(). */
+/* Fill in the members before `phase`, then call bed_open(). */
 struct bed {
     struct port_conf conf;
     uint32_t rank;
-    uint32_t send_count;    /* to the ranks from 0 on, without the own one; a load without limit */
-    uint32_t receive_count; /* from those ranks */
-    bool forwards;          /* the flow that it sends is the one that it receives */
-    bool stamps;            /* frames' times are measured while bed_time() says so */
+    uint32_t send_count;    /* destinations: ranks 0 to n but its own; a load without limit */
+    uint32_t receive_count; /* sources: ranks 0 to n but its own */
+    bool forwards;          /* the sent flow is the received one, forwarded */
+    bool stamps;            /* frames' times are measured while bed_time() is on */
     struct blob partner;    /* every flow's other end; empty: the port's own */
     struct phase phase;
     struct dpdk_options options; /* of the phase */
@@ -189,7 +189,7 @@ static void bed_open(struct bed *bed)
         bench_fail(err.text);
 }
 
-/* Starts the lane on this thread, from now on for ever. */
+/* Start the lane on this thread, from now on without end. */
 static void bed_start(struct bed *bed)
 {
     bed->phase.start_ns = clock_now();
@@ -197,7 +197,7 @@ static void bed_start(struct bed *bed)
     transport_dpdk.poll(bed->lane, clock_now());
 }
 
-/* Opens or closes the window in which the lane measures times, from the next poll on. */
+/* Open or close the window in which the lane measures times, from the next poll on. */
 static void bed_time(struct bed *bed, bool timed)
 {
     bed->phase.open_ns = 0;
@@ -205,7 +205,7 @@ static void bed_time(struct bed *bed, bool timed)
     ((struct frame_lane *)bed->lane)->timer_ns = 0;
 }
 
-/* Polls as a worker on a core of its own does, for so long. */
+/* Poll for a time, as a worker on a core of its own does. */
 static void bed_burn(struct bed *bed, int64_t for_ns)
 {
     int64_t now_ns = clock_now();
@@ -224,7 +224,7 @@ static uint64_t count_frames(struct bed *bed, uint32_t from, uint32_t flows)
     return frames;
 }
 
-/* Frames that all flows have sent or received so far. */
+/* Return the frames that all flows have sent or received so far. */
 static uint64_t bed_sent(struct bed *bed)
 {
     return count_frames(bed, 0, bed->send_count);
@@ -242,7 +242,7 @@ static void bed_close(struct bed *bed)
     free(bed->flows);
 }
 
-/* A port "net_ring_NAME" whose two rings are in the caller's hands; starts DPDK. */
+/* Make a port "net_ring_NAME" whose two rings the caller fills and empties; start DPDK. */
 static void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ring **out,
                            uint32_t size)
 {
@@ -261,10 +261,10 @@ static void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ri
 
 /* --- frames in memory --- */
 
-#define FEED_CHUNK 512u /* frames that lie ready at a time: as many as a device's ring holds */
+#define FEED_CHUNK 512u /* frames that are ready at a time: as many as a device's ring holds */
 #define FEED_PORT "net_ring_feed"
 
-/* What the receiver must have found. */
+/* The counts that the receiver must have. */
 struct feed_truth {
     uint64_t delivered, reordered, duplicated;
 };
@@ -294,7 +294,7 @@ static uint64_t made;
 static int64_t start_ns; /* 0: stamps are 0 */
 static struct feed_truth feed_truth;
 
-/* Throws away what the port has sent; returns how many frames. */
+/* Discard the frames that the port has sent. Return their number. */
 static uint32_t feed_drain(void)
 {
     struct rte_mbuf *frames[2 * FEED_CHUNK];
@@ -304,7 +304,7 @@ static uint32_t feed_drain(void)
     return sent;
 }
 
-/* Opens `bed` on FEED_PORT, starts it, and makes a stream from each of its flows' sources. */
+/* Open `bed` on FEED_PORT, start it, and make a stream from each source of its flows. */
 static void feed_open(struct bed *bed)
 {
     srandom(1); /* the same order in every run */
@@ -332,7 +332,7 @@ static void feed_open(struct bed *bed)
     (void)feed_drain();
 }
 
-/* The number that a source sends now. */
+/* Return the number that a source sends now. */
 static uint32_t choose(struct source *source, bool reorder)
 {
     feed_truth.delivered++;
@@ -355,7 +355,7 @@ static uint32_t choose(struct source *source, bool reorder)
     return source->next++;
 }
 
-/* Knuth's MMIX generator: the delay's spread matters, not its shape. */
+/* Knuth's MMIX generator: only the delay's range matters, not its distribution. */
 static const struct signature_time *choose_time(struct source *source, int64_t now_ns)
 {
     if (start_ns != 0 && source->sent++ % SENDER_BURST == 0) {
@@ -365,10 +365,10 @@ static const struct signature_time *choose_time(struct source *source, int64_t n
     return &source->time;
 }
 
-/* Puts FEED_CHUNK frames into the ring. `reorder`: one in 128 swaps places with its flow's next,
- * and one in 1,024 comes twice. Where the bed measures times, frames are stamped as if their
- * senders' bursts of 32 had been on their way for up to 16 us: each sender's burst has a stamp, and
- * bursts of different senders come mixed frame by frame. */
+/* Put FEED_CHUNK frames into the ring. `reorder`: one in 128 swaps places with the next frame of
+ * its flow, and one in 1,024 comes twice. Where the bed measures times, frames are stamped as if
+ * their senders' bursts of 32 had been in flight for up to 16 us: each sender's burst has one
+ * stamp, and bursts of different senders are mixed frame by frame. */
 static void feed_fill(bool reorder)
 {
     int64_t now_ns = clock_now();
@@ -391,7 +391,7 @@ static void feed_fill(bool reorder)
         bench_fail("the ring is not empty");
 }
 
-/* Has the lane poll as often as the frames of feed_fill() need; returns the TSC ticks. */
+/* Poll the lane as often as the frames of feed_fill() need. Return the TSC ticks. */
 static uint64_t feed_poll(struct bed *bed)
 {
     uint64_t begin = __rdtsc();
@@ -413,16 +413,16 @@ static uint16_t port_id(const char *device)
 /* --- sending on net_null --- */
 
 #define DEVICE "net_null0"
-#define OFFSET 48 /* of the bytes that the bare loop writes: where the engine's sequence lies */
+#define OFFSET 48 /* of the bytes that the bare loop writes: the engine's sequence */
 #define POOL 1023
 
-/* CPU time of all threads but this one. */
+/* Return the CPU time of all threads except this one. */
 static int64_t others_ns(void)
 {
     return bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* On a worker's thread until the phase's stop. */
+/* Run the worker's loop until the phase's stop. */
 static void send_by_worker(double seconds, uint32_t flows)
 {
     struct bed bed = {.send_count = flows, .conf = {.vdev = DEVICE ",no-rx=1"}};
@@ -461,7 +461,7 @@ static void fill_frame(struct rte_mempool *pool, void *context, void *object, un
     frame->pkt_len = frame->data_len = BED_SIZE - FRAME_FCS;
 }
 
-/* As in a first attempt at a generator: no engine at all, but a port configured as it does. */
+/* A generator without the engine, on a port with the engine's configuration. */
 static void send_bare(double seconds)
 {
     struct bed bed = {.send_count = 1, .conf = {.vdev = DEVICE ",no-rx=1"}};
@@ -500,7 +500,7 @@ static void send_bare(double seconds)
 #define PATIENCE_NS (20 * NS_PER_S)
 #define WARM_NS (NS_PER_S / 5)
 
-/* Both ends' addresses are known beforehand, so that neither must ask the other. */
+/* Both ends' addresses are known in advance, so that neither has to request the other's. */
 static const struct port_conf ends[] = {
     {.name = "bench:sender", .mac = "02:00:00:00:01:01", .ipv4 = "198.18.0.1/16"},
     {.name = "bench:receiver", .mac = "02:00:00:00:01:02", .ipv4 = "198.18.0.2/16"},
@@ -610,7 +610,7 @@ static void forward(size_t chunks)
 
 #define CHUNKS 2000
 
-/* Ticks of receiving and freeing a chunk without us. */
+/* Return the ticks to receive and free a chunk without the engine. */
 static uint64_t free_chunk(struct bed *bed)
 {
     uint16_t port = port_id(bed->conf.vdev);
@@ -622,7 +622,8 @@ static uint64_t free_chunk(struct bed *bed)
     return __rdtsc() - begin;
 }
 
-/* Mean ticks a frame over CHUNKS chunks, but for those in which the kernel took the core away. */
+/* Return the mean ticks of a frame over CHUNKS chunks, except those in which the kernel took the
+ * core away. */
 static double measure(uint64_t (*take)(struct bed *bed), struct bed *bed)
 {
     uint64_t ticks = 0, frames = 0;
@@ -641,8 +642,8 @@ static double measure(uint64_t (*take)(struct bed *bed), struct bed *bed)
     return frames > 0 ? (double)ticks / (double)frames : 0;
 }
 
-/* Ticks for which the ring is not polled, as flows are accounted: the longest of a round over all
- * of them. */
+/* Return the ticks for which the ring is not polled while flows are accounted: the maximum of a
+ * round over all flows. */
 static uint64_t longest_pause(struct bed *bed)
 {
     uint64_t longest = 0;
@@ -664,7 +665,7 @@ static uint64_t longest_pause(struct bed *bed)
     return longest;
 }
 
-/* The receiver must have found what was done to the frames, to the frame. */
+/* Check that the receiver's counts equal the changes made to the frames, to the frame. */
 static void check(struct bed *bed)
 {
     struct feed_truth found = {.delivered = bed_received(bed)};

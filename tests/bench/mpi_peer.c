@@ -54,7 +54,7 @@ static call_fn find(const char *name)
     return NULL;
 }
 
-/* Microseconds a call. */
+/* Return the microseconds of a call. */
 static double loop(call_fn call, const struct buffers *b, int calls)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -82,7 +82,7 @@ static void measure(const char *name, call_fn call, const struct buffers *b, int
         printf("%s %d %.3f %.3f %.3f\n", name, b->bytes, least, sum / ranks, greatest);
 }
 
-/* Each single one. */
+/* Print the time of each single barrier. */
 static int barriers(int calls)
 {
     int rank = 0, ranks = 0;

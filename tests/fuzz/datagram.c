@@ -14,7 +14,7 @@
 #define NODES 11
 #define SELF 6
 
-/* Whatever is sent must be for another node of the run, and be read back as it was written. */
+/* Every sent datagram must be for another node of the run, and be read back as it was written. */
 static void check_sent(void *context, struct datagram *datagram)
 {
     const struct membership *membership = context;
@@ -27,7 +27,7 @@ static void check_sent(void *context, struct datagram *datagram)
     check(again.type == datagram->type && again.recipient == datagram->recipient);
 }
 
-/* A datagram has one form only: what is accepted is written back to the same bytes. */
+/* A datagram has only one form: an accepted one is written back as the same bytes. */
 static void take(struct membership *membership, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     const uint8_t *key = membership->conf.key;

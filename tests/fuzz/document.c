@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fuzzing of the node's documents: the input is a stream of JSON lines, read as it comes by a
- * pipe. What is refused has a sentence; what is accepted is one known document.
+ * Fuzzing of the node's documents: the input is a stream of JSON lines, read as from a pipe. A
+ * refusal has a sentence; an accepted document is one known document.
  */
 #include "documents.h"
 #include "fuzz.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_BYTES 32768 /* a pipe takes them at once */
+#define MOST_BYTES 32768 /* a pipe takes this many bytes at once */
 
 extern const struct transport transport_udp;
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fuzzing of frames from the wire: the input is a byte that says which headers a port speaks, two
- * bytes of a place and a byte that is changed there, then a frame. The responder takes it
- * (ARP, neighbour discovery), and judged as a frame of a stream, which no byte beyond its end is
- * read for. A sound frame of ours with one byte changed behind the addresses is found, or what
- * changed is what switches and routers may change. tests/unit/test_dpdk_frame.c runs the same entry
- * point with any compiler.
+ * Fuzzing of frames from the network: the input is a byte that selects a port's headers, two bytes
+ * of a place and a byte that is changed there, then a frame. The responder takes it (ARP, neighbour
+ * discovery), and it is judged as a frame of a stream; no byte beyond its end is read. A changed
+ * byte after the addresses of a valid frame is found, or is one that switches and routers may
+ * change. tests/unit/test_dpdk_frame.c runs the same entry point with any compiler.
  */
 #include "arp_nd_responder.h"
 #include "shapes.h"
@@ -88,7 +87,7 @@ static void hear(const struct frame_shape *shape, const uint8_t *frame, uint32_t
     check(answer_length <= sizeof answer);
 }
 
-/* Bits that switches and routers may change on the way: no checksum covers them. */
+/* Bits that switches and routers may change: no checksum covers them. */
 static uint8_t free_bits(const struct frame_shape *shape, uint32_t place)
 {
     uint32_t ip = place - shape->network;
@@ -100,8 +99,8 @@ static uint8_t free_bits(const struct frame_shape *shape, uint32_t place)
     return ip == 0 ? 0x0f : ip == 1 ? 0xf0 : ip == 7 ? 0xff : 0; /* class, hop limit */
 }
 
-/* A frame of ours is sound. With one byte behind the addresses changed, or of another length than
- * its headers say, it is not. */
+/* A frame of the engine is valid. With a changed byte after the addresses, or with another length
+ * than its headers have, it is not. */
 static void damage(const struct frame_shape *shape, uint32_t place, uint8_t change)
 {
     uint8_t frame[SIZE + FRAME_TEMPLATE] = {0};
@@ -126,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     shape = fuzz_shape(bytes[0] % KINDS);
     damage(&shape, (uint32_t)bytes[1] << 8 | bytes[2], bytes[3]);
     size -= 4;
-    frame = malloc(size); /* of its own, so that a sanitizer sees what is read behind it */
+    frame = malloc(size); /* memory of its own, so that a sanitizer finds reads beyond its end */
     check(frame != NULL || size == 0);
     if (size > 0)
         memcpy(frame, bytes + 4, size);

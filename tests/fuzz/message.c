@@ -16,9 +16,9 @@
 #define RECORD_BYTES 4u
 
 enum record {
-    RECORD_RIGHT,   /* what the source would send next */
+    RECORD_RIGHT,   /* the bytes that the source would send next */
     RECORD_DAMAGED, /* the same with one bit flipped */
-    RECORD_LOST,    /* the same, but it never comes */
+    RECORD_LOST,    /* a message of the source that is lost */
     RECORD_END,     /* the end mark that is due at the source */
     RECORD_RAW,     /* the input's own bytes */
     RECORDS,
@@ -29,8 +29,8 @@ struct input {
     size_t size;
 };
 
-/* One end that gets all at once, one that gets it in pieces: they must agree. And one of an
- * unreliable service, for which the same bytes are one message. */
+/* One end receives everything at once, one in pieces: they must agree. A third end, of an
+ * unreliable service, takes the same bytes as one message. */
 struct target {
     uint32_t sizes[SIZES];
     struct message_script script;
@@ -41,7 +41,7 @@ struct target {
     uint64_t fed;
 };
 
-/* The next byte of the input; 0 behind its end. */
+/* Return the next byte of the input; 0 after its end. */
 static uint8_t take_byte(struct input *input)
 {
     if (input->size == 0)
@@ -82,7 +82,7 @@ static void set_up(struct target *target, struct input *input)
     target->ends[2].unreliable = target->ends[2].sampled = true;
 }
 
-/* Bytes that an end has read, but can't judge yet. */
+/* Return the bytes that an end has read but can't judge yet. */
 static uint64_t undecided(const struct message_stream *end)
 {
     if (end->ended)
@@ -92,7 +92,7 @@ static uint64_t undecided(const struct message_stream *end)
     return 0;
 }
 
-/* Every byte is counted once: as right, as corrupted, or as an end mark that was true. */
+/* Check that every byte is counted once: as right, as corrupted, or as a valid end mark. */
 static void check_agreement(const struct target *target)
 {
     const struct message_stream *a = &target->ends[0], *b = &target->ends[1];
@@ -124,7 +124,7 @@ static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8
     check_agreement(target);
 }
 
-/* What the source sends next, at most `size` bytes. */
+/* Make the source's next bytes, at most `size`. */
 static size_t produce(struct target *target, uint8_t *bytes, size_t size)
 {
     struct message_cursor *at = &target->at;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fuzzing of answers to latency probes: the input is signatures as they lie in a frame, each behind
- * a byte of what happens before it: how many probes leave (four bits) and by which of two queues
- * the answer comes. Whatever comes, no more answers count than probes were sent.
+ * Fuzzing of answers to latency probes: the input is signatures in the form of a frame's, each
+ * after a byte of what happens before it: the number of probes that leave (four bits), and the
+ * queue (of two) by which the answer comes. For any input, no more answers count than probes were
+ * sent.
  */
 #include "fuzz.h"
 #include "prober.h"

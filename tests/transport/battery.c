@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#define SOURCES_MAX 3 /* of a flow, as transports are tuned: streams of frames in order */
+#define SOURCES_MAX 3 /* of a flow, as transports count them: streams of frames in order */
 #define CONNECT_NS (10 * NS_PER_S)
 #define SILENCE_NS (300 * NS_PER_MS)
 #define LIMIT_NS (20 * NS_PER_S)
@@ -37,7 +37,7 @@ static bool counts_frames(void)
     return can(TRANSPORT_FRAMES);
 }
 
-/* What the lanes of the phase publish; the newest of a key counts. */
+/* The metrics that lanes of the phase publish; the newest value of a key counts. */
 #define STORED_MAX 4096
 static struct stored_blob {
     struct blob_key key;
@@ -131,7 +131,7 @@ void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum patte
 
 const struct transport_secret battery_secret = {.key = {1, 2, 3}, .run_id = "battery"};
 
-/* A port's request: its flows, with the partners' addresses. */
+/* Make a port's request: its flows, with the partners' addresses. */
 static struct lane_request request_of(struct battery_stage *stage, uint32_t rank)
 {
     struct battery_run *run = stage->run;
@@ -257,8 +257,8 @@ bool battery_over(const struct battery_stage *stage)
     return sent && (received || (!can(TRANSPORT_KNOWS_END) && now_ns - last_ns > SILENCE_NS));
 }
 
-/* As the engine's workers are: what one core sends the kernel passes on in order, what two send may
- * overtake each other. */
+/* Each worker has a core of its own, as the engine's have: the kernel keeps the order of what one
+ * core sends, but not of what two send. */
 static void stay_on_this_core(void)
 {
     cpu_set_t core;
@@ -271,7 +271,7 @@ static void stay_on_this_core(void)
     (void)pthread_setaffinity_np(pthread_self(), sizeof core, &core);
 }
 
-/* Whether a worker that slept for this lane would be awake now. */
+/* Return whether a worker that slept for this lane would be awake now. */
 static bool is_woken(struct lane *lane)
 {
     struct pollfd wake = {.fd = lane->wake_fd, .events = POLLIN};
@@ -436,7 +436,7 @@ static void begin_case(enum flows flows)
                             flows == CHAIN && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
 }
 
-/* A percentile is where the sample of that rank is, and no time is longer than the run. */
+/* A percentile is the value at its rank in the sample, and no time is longer than the run. */
 static void check_times(const struct latency *latency, uint64_t least_count)
 {
     const struct histogram *times = &latency->histogram;
@@ -484,7 +484,7 @@ static const struct row {
 
 #define CHECKS 5 /* of a connectivity check */
 
-/* Gives each port's flow to the lowest rank 3/4 of the port's load, where there are others. */
+/* Give each port's flow to the lowest rank 3/4 of the port's load, where there are others. */
 static void set_shares(double fps)
 {
     run.phase.load = (struct load){.rate_fps = fps};
@@ -498,7 +498,7 @@ static void set_shares(double fps)
     }
 }
 
-/* Of the load what was intended was offered, but for what a busy machine cost. Probes are on top;
+/* The intended load was offered, except for what a busy machine prevented. Probes are additional;
  * the load yields to them where the line is full. */
 static void check_load(const struct battery_flow *flow)
 {
@@ -515,7 +515,7 @@ static void check_load(const struct battery_flow *flow)
                            run.phase.load.rate_bps / bits * (double)run.duration_ns / NS_PER_S, 5);
 }
 
-/* Probes come back beside a load, which they are not counted in. */
+/* Probes return beside a load, which does not count them. */
 static void check_probes(const struct row *row, size_t flow)
 {
     const struct latency *times = battery_times[flow], *trip = &times[LATENCY_ROUND_TRIP];
@@ -600,8 +600,8 @@ static void each_row_keeps_its_laws(void **state)
     }
 }
 
-/* Without a limit, both ways at once; the second time over the first one's connections. The ports'
- * own counters hold at least what was sent. */
+/* A load without a limit, both ways at once; the second time over the first one's connections. The
+ * ports' own counters show at least what was sent. */
 static void case_unlimited(void **state)
 {
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -644,7 +644,7 @@ static void begin_pingpong(enum flows flows)
     battery_set(&run.phase, subject->waiting);
 }
 
-/* Plays a ping-pong, whose messages arrive once and undamaged. */
+/* Play a ping-pong, whose messages arrive once and undamaged. */
 static void play_pingpong(uint64_t least)
 {
     battery_play(&run);
@@ -654,7 +654,7 @@ static void play_pingpong(uint64_t least)
         assert_int_equal(run.flows[i].destination.corrupted, 0);
 }
 
-/* Every message came back, and took its time. */
+/* Every message returned, and took a plausible time. */
 static void case_pingpong(void **state)
 {
     static const uint32_t sizes[] = {4, 100, 1400, 4096, 1 << 20};
@@ -712,7 +712,7 @@ static void look_at_samples(struct battery_run *played, uint32_t rank, struct la
         assert_in_range(small, count * 3 / 10, count * 7 / 10);
 }
 
-/* Messages of random sizes: so many of each flow, then of each port to random partners. */
+/* Messages of random sizes: a number of each flow, then of each port to random partners. */
 static void case_pingpong_drawn(void **state)
 {
     for (unsigned random = 0; random < 2; random++) {
@@ -750,7 +750,7 @@ static void look_at_execution(struct battery_run *played, uint32_t rank, struct 
     assert_true(execution->sum_ns > 0);
 }
 
-/* Steps that wait for each other: from no bytes to more than is ever under way. */
+/* Steps that wait for each other, with messages from no bytes to more than is ever in flight. */
 static void case_schedule(void **state)
 {
     static const uint64_t sizes[] = {0, 8, 5000, 1200000};
@@ -825,8 +825,8 @@ static void case_closed(void **state)
     }
 }
 
-/* More than a receiver takes: what the senders count is what arrived and what the receiving host
- * says that it dropped. */
+/* An overload of a receiver: the senders' counts equal what arrived and what the receiving host
+ * counts as dropped. */
 static void case_overrun(void **state)
 {
     int64_t dropped = -BATTERY_COUNTER(1, dropped_receive);
@@ -913,7 +913,7 @@ static int run_cases(void)
     for (EACH(c, cases))
         if (!c->left_out)
             tests[count++] = (struct CMUnitTest){.name = c->name, .test_func = c->function};
-    /* The macro's function wants an array of known length. */
+    /* The macro's function needs an array of known length. */
     return _cmocka_run_group_tests(subject->what, tests, count, open_ports, close_ports);
 }
 

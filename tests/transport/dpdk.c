@@ -62,7 +62,7 @@ static const char *reserve_pages(void)
 
 /* --- what is counted ---------------------------------------------------------------------------*/
 
-/* Reads the link state of the switch's port i. */
+/* Read the link state of the switch's port i. */
 static struct link_state switch_port(size_t i)
 {
     struct link_state link = {0};
@@ -81,7 +81,7 @@ static struct link_state switch_port(size_t i)
 
 #define OTHERS 50u
 
-/* Broadcast frames of another program on node 0's host. */
+/* Send broadcast frames of another program on node 0's host. */
 static void send_others(void)
 {
     uint8_t frame[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5};
@@ -100,9 +100,8 @@ static void send_others(void)
     netns_leave(before);
 }
 
-/* The switch's own counters agree with the records to the frame: what is not the flows' is the
- * guests' or another program's, whose frames are foreign where they arrive, and nothing where they
- * are sent. */
+/* The switch's own counters agree with the records to the frame: other frames are the guests' or
+ * another program's, which count as foreign where they arrive, and nowhere where they are sent. */
 static void check_counters(void)
 {
     struct link_state before[PORTS];
@@ -133,7 +132,7 @@ static void check_counters(void)
     }
 }
 
-/* A sleeping worker is woken by a probe and by its answer, and for no frame of the load. */
+/* A sleeping worker is woken by a probe and by its answer, but by no frame of the load. */
 static void check_wake(void)
 {
     struct battery_run run;
@@ -149,7 +148,7 @@ static void check_wake(void)
     }
 }
 
-/* The kernel notes links that change when it finds time, once a second for all of the machine. */
+/* The kernel may note a change of links late: it does so once a second for the whole machine. */
 static void check_link(struct transport_port *port, const char *change)
 {
     int64_t limit_ns = clock_now() + 5 * NS_PER_S;
@@ -175,9 +174,9 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     check_link(ports[1], "up");
 }
 
-/* The switch's port to port 2 carries half of what port 1 sends on, and queues the rest. What waits
- * there counts against the forwarder's send buffer, so frames wait in its own ring too: all must
- * have left it when the drain is over. */
+/* The switch's port to port 2 carries half of what port 1 sends, and queues the rest. Frames in
+ * that queue use the forwarder's send buffer, so frames wait in its own ring, too: all must have
+ * left it when the drain is over. */
 static void through_slow_link(struct transport_port **ports, const struct port_conf *confs)
 {
     struct battery_run run;
@@ -192,8 +191,8 @@ static void through_slow_link(struct transport_port **ports, const struct port_c
     battery_whole(&run, 3000);
 }
 
-/* The kernel drops each frame where it enters the switch, and may count one that the driver sends
- * again each time: of those sent, none left, and no count of what did is negative. */
+/* The kernel drops each frame that enters the switch, and may count a frame again each time that
+ * the driver repeats it: no frame left, and no count of frames that left is negative. */
 static void into_narrow_port(struct transport_port **ports, const struct port_conf *confs)
 {
     int64_t left = -BATTERY_COUNTER(0, sent_frames), dropped = -BATTERY_COUNTER(0, dropped_send);
@@ -215,7 +214,7 @@ static void into_narrow_port(struct transport_port **ports, const struct port_co
     assert_in_range(dropped, frames - 10, frames);
 }
 
-/* The switch's own kernel is the gateway of both prefixes: its ARP is not padded on a veth. */
+/* The switch's kernel is the gateway of both prefixes: its ARP is not padded on a veth. */
 static void through_router(struct transport_port **ports, const struct port_conf *confs)
 {
     struct battery_run run;
@@ -305,8 +304,8 @@ static const struct battery_closed closed[] = {
 
 /* --- rings -------------------------------------------------------------------------------------*/
 
-/* What port 0 sends comes back from port 1 in the same buffers, rewritten; it must find its own
- * headers again when it sends them the next time. */
+/* Port 0's frames return from port 1 in the same buffers, with other headers; it must write its own
+ * headers again when it sends the buffers the next time. */
 static void passed_by_reference(struct transport_port **ports, const struct port_conf *confs)
 {
     struct battery_run run;
@@ -319,7 +318,7 @@ static void passed_by_reference(struct transport_port **ports, const struct port
     battery_whole(&run, 5000);
 }
 
-/* Two ports, crosswise: what one sends the other receives, buffer for buffer. */
+/* Two crossed ports: each receives the buffers that the other sends. */
 static const char *make_ring(struct port_conf *confs)
 {
     static struct ring_ports rings;
@@ -348,7 +347,7 @@ static const char *make_cable(struct port_conf *confs)
     return NULL;
 }
 
-/* Sends CAPTURED frames of one flow by eth0 of this namespace, which tests/system/test_capture.py
+/* Send CAPTURED frames of one flow by eth0 of this namespace, which tests/system/test_capture.py
  * captures. */
 static void send_for_capture(struct transport_port **ports, const struct port_conf *confs)
 {

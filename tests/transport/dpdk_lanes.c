@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lanes of dpdk in a time of our own (ld --wrap): two ports of net_ring whose frames this test
- * carries, holds, looks at, loses and forges. Rank 0 sends flows to the ranks from 1 on; rank 1
- * receives, or sends on.
+ * Lanes of dpdk in simulated time (ld --wrap): two ports of net_ring whose frames this test
+ * carries, delays, inspects, loses and forges. Rank 0 sends flows to the ranks from 1 on; rank 1
+ * receives, or forwards.
  */
 #include "battery.h"
 #include "dpdk_lane.h"
@@ -24,14 +24,14 @@ static struct bed {
     struct port_conf confs[2];
     struct transport_port *ports[2];
     struct dpdk_options options;
-    struct phase phases[2]; /* by rank, and so are the others */
+    struct phase phases[2]; /* by rank, as are the next ones */
     struct lane *lanes[2];
-    /* Rank 0's sends; of rank 1 the flow that is sent on, and behind it what it receives. */
+    /* Rank 0's sent flows; of rank 1 the forwarded flow, and then those that it receives. */
     struct lane_flow flows[2][FLOWS_MAX + 1];
     struct port_count counts[2];
     int64_t now_ns;
     bool (*arrives)(struct rte_mbuf *frame);             /* NULL: each frame of rank 0's does */
-    void (*wire)(unsigned from, struct rte_mbuf *frame); /* takes both ranks' instead */
+    void (*wire)(unsigned from, struct rte_mbuf *frame); /* takes both ranks' frames instead */
     bool away;                                           /* rank 1's worker is */
     uint64_t carried;                                    /* frames of rank 0's, by the wire */
 } bed;
@@ -75,13 +75,13 @@ static void deliver(unsigned to, struct rte_mbuf *frame)
 
 #define HELD 1024u
 
-/* One direction of the wire: the frames that it holds, all for the same time, and counts of what
- * happened to others. */
+/* One direction of the wire: the frames that it holds, all for the same time, and counts of the
+ * impaired ones. */
 static struct wire {
     struct rte_mbuf *held[HELD];
     int64_t until_ns[HELD];
     unsigned head, tail;        /* free-running */
-    struct rte_mbuf *displaced; /* goes behind the next one */
+    struct rte_mbuf *displaced; /* goes after the next one */
     uint64_t frames, dropped, damaged, doubled;
 } wires[2];
 
@@ -149,7 +149,7 @@ static void set_bursts(uint64_t frames, uint64_t count, int64_t gap_ns)
         .frames = frames, .own_frames = frames, .count = count, .gap_ns = gap_ns};
 }
 
-/* Prepares a rank's lane for so many flows; `passes`: what rank 1 receives goes on to rank 2. */
+/* Prepare a rank's lane for some flows; `passes`: rank 1 forwards to rank 2. */
 static int prepare(unsigned rank, uint32_t flows, bool passes, uint32_t ranks, struct err *err)
 {
     struct lane_request request = {.port = bed.ports[rank],
@@ -185,7 +185,7 @@ static void connect_rank(unsigned rank, uint32_t flows, bool passes)
     assert_int_equal(rc, 0);
 }
 
-/* Both are connected, as before a barrier; what introduces the ports is lost. */
+/* Both lanes are connected, as before a barrier; announcements of the ports are discarded. */
 static void connect_both(uint32_t flows, bool passes)
 {
     connect_rank(1, flows, passes);
@@ -194,7 +194,7 @@ static void connect_both(uint32_t flows, bool passes)
     lose_sent(1);
 }
 
-/* Both workers are at their lanes, right before the start. */
+/* Both workers have their lanes, right before the start. */
 static void begin(uint32_t flows, bool passes)
 {
     connect_both(flows, passes);
@@ -229,7 +229,7 @@ static void carry(void)
     }
 }
 
-/* Polls both, with the wire between them, every `step_ns` until a time. */
+/* Poll both lanes, with the wire between them, every `step_ns` until a time. */
 static void play(int64_t until_ns, int64_t step_ns)
 {
     for (; bed.now_ns < until_ns; bed.now_ns += step_ns) {
@@ -246,14 +246,14 @@ static uint64_t count(unsigned rank)
     return rank == 0 ? went->live.frames : came->live.frames;
 }
 
-/* Plays until a time; returns the frames that rank 1 has received. */
+/* Play until a time. Return the frames that rank 1 has received. */
 static uint64_t received_by(int64_t until_ns, int64_t step_ns)
 {
     play(until_ns, step_ns);
     return count(1);
 }
 
-/* What a rank measured of its first flow; until the next call. */
+/* Return a rank's results of its first flow, valid until the next call. */
 static const struct flow_reading *read_flow(unsigned rank)
 {
     return battery_reading(&transport_dpdk, bed.lanes[rank], &bed.flows[rank][rank]);
@@ -300,7 +300,7 @@ static void begin_bursts(uint64_t count, int64_t stop_ns)
     begin(1, false);
 }
 
-/* Plays to the end: exactly `frames` frames were intended, sent and delivered. */
+/* Play to the end: exactly `frames` frames were intended, sent and delivered. */
 static void expect_bursts(uint64_t frames)
 {
     play(bed.now_ns + 2 * GAP_NS, BURST_STEP_NS);
@@ -310,7 +310,8 @@ static void expect_bursts(uint64_t frames)
     assert_true(bed.lanes[0]->tx_done);
 }
 
-/* The gap begins when the last frame has left the wire, and ends with the next burst's first. */
+/* The gap begins when the last frame has left the wire, and ends with the first frame of the next
+ * burst. */
 TEST_BETWEEN(bursts_have_their_frames_and_gaps, fresh, end)
 {
     begin_bursts(3, CLOCK_NEVER);
@@ -325,7 +326,7 @@ TEST_BETWEEN(bursts_have_their_frames_and_gaps, fresh, end)
     expect_bursts(3 * BURST);
 }
 
-/* The core is taken away for most of a burst, and then between two. */
+/* The core is away for most of a burst, and then between two bursts. */
 TEST_BETWEEN(a_late_sender_of_bursts_gives_nothing_up, fresh, end)
 {
     begin_bursts(2, CLOCK_NEVER);
@@ -338,8 +339,7 @@ TEST_BETWEEN(a_late_sender_of_bursts_gives_nothing_up, fresh, end)
     expect_bursts(2 * BURST);
 }
 
-/* A run that is stopped early does not finish its burst, and counts as intended what it did not
- * send. */
+/* A run that is stopped early does not finish its burst, and intended only what it sent. */
 TEST_BETWEEN(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_within, fresh, end)
 {
     int64_t stop_ns = START_NS + BURST_NS + GAP_NS + 100 * US;
@@ -359,8 +359,8 @@ TEST_BETWEEN(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_with
 
 /* --- streams -----------------------------------------------------------------------------------*/
 
-/* The receiver's worker comes 40 ms after the start and finds in the ring what came; it may have
- * visited its port meanwhile, as it does between phases. */
+/* The receiver's worker starts 40 ms late and finds the frames in the ring; it may have polled its
+ * port meanwhile, as it does between phases. */
 TEST_BETWEEN(a_late_worker_counts_what_came, fresh, end)
 {
     for (unsigned visits = 0; visits < 2; visits++) {
@@ -400,7 +400,7 @@ static void expect_times(unsigned rank, enum latency_kind kind, int64_t least_ns
     assert_true(kind != LATENCY_ROUND_TRIP || latency->sent == latency->histogram.count);
 }
 
-/* The wire holds each frame for a known time, and the lanes measure that time. */
+/* The wire delays each frame by a known time, which the lanes measure. */
 TEST_BETWEEN(a_wire_s_delay_is_measured, fresh, end)
 {
     for (enum header_kind header = HEADER_L2; header <= HEADER_IPV6_UDP; header++) {
@@ -420,11 +420,11 @@ TEST_BETWEEN(a_wire_s_delay_is_measured, fresh, end)
     }
 }
 
-/* One of so many frames of a direction is harmed; a delayed one is held for longer than an answer
- * is waited for. */
+/* One in so many frames of a direction is impaired; a delayed one is held for longer than the limit
+ * for an answer. */
 enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
 
-/* A frame is the sender's buffer: what is kept or damaged is a copy of it. */
+/* A frame is the sender's buffer: kept or damaged frames are copies of it. */
 static void do_mischief(unsigned from, struct rte_mbuf *sent)
 {
     struct wire *wire = &wires[from];
@@ -454,8 +454,8 @@ static void do_mischief(unsigned from, struct rte_mbuf *sent)
         deliver(1 - from, before);
 }
 
-/* Every frame of a ping-pong is accounted for as what became of it, lost messages are given up and
- * the next ones begin. */
+/* Every frame of a ping-pong is counted by its fate; lost messages are given up, and the next ones
+ * begin. */
 TEST_BETWEEN(mischief_is_accounted_for, fresh, end)
 {
     const struct wire *wire = &wires[0];
@@ -491,7 +491,7 @@ TEST_BETWEEN(mischief_is_accounted_for, fresh, end)
 
 static unsigned lengthened_from;
 
-/* The rank's frames grow by a byte of the fill now and then: each is sound. */
+/* The rank's frames get one more byte of fill now and then, and stay valid. */
 static void lengthen_some(unsigned from, struct rte_mbuf *sent)
 {
     struct rte_mbuf *frame = ring_ports_copy(sent);
@@ -505,8 +505,8 @@ static void lengthen_some(unsigned from, struct rte_mbuf *sent)
     deliver(1 - from, frame);
 }
 
-/* A message of another size than its number has is damaged, and an answer of another size is not
- * one: the message is lost. */
+/* A message with another size than its number's is damaged, and an answer with another size does
+ * not count: the message is lost. */
 TEST_BETWEEN(a_message_has_its_size_there_and_back, fresh, end)
 {
     for (lengthened_from = 0; lengthened_from < 2; lengthened_from++) {
@@ -533,7 +533,7 @@ TEST_BETWEEN(a_message_has_its_size_there_and_back, fresh, end)
 
 /* --- a load that falls (RFC 2544, 26.5) --------------------------------------------------------*/
 
-#define FALL_NS (10 * MS) /* from then on a quarter of 100,000 frames/s */
+#define FALL_NS (10 * MS) /* a quarter of 100,000 frames/s from then on */
 #define FALL_STOP_NS (30 * MS)
 
 static int64_t lost_from_ns, lost_until_ns;
@@ -543,8 +543,7 @@ static bool is_not_lost(struct rte_mbuf *frame)
     return bed.now_ns < START_NS + lost_from_ns || bed.now_ns >= START_NS + lost_until_ns;
 }
 
-/* The last loss is noticed by the frame behind it; frames lost at the end are numbers that are
- * missing. */
+/* The last loss is noticed by the frame after it; at the end, lost frames are missing numbers. */
 TEST_BETWEEN(a_load_falls_and_its_last_loss_is_told, fresh, end)
 {
     static const struct {
@@ -588,7 +587,7 @@ static struct signature *signature_of(struct rte_mbuf *frame)
     return (struct signature *)(bytes_of(frame) + shape.payload);
 }
 
-/* Its signature is sound with what has been changed, with another number and a later stamp. */
+/* Its signature stays valid after the change, with another number and a later stamp. */
 static void stamp_again(struct rte_mbuf *frame, uint32_t ahead, int64_t later_ns)
 {
     struct signature *signature = signature_of(frame);
@@ -600,7 +599,7 @@ static void stamp_again(struct rte_mbuf *frame, uint32_t ahead, int64_t later_ns
 
 /* --- the ends of the window --------------------------------------------------------------------*/
 
-/* The frame of rank 0's i-th flow becomes one of rank 1's i-th flow. */
+/* Change the frame of rank 0's i-th flow into one of rank 1's i-th flow. */
 static bool comes_from_its_own_rank(struct rte_mbuf *frame)
 {
     struct signature *signature = signature_of(frame);
@@ -629,7 +628,7 @@ static void play_frames(uint64_t frames)
     play(bed.now_ns + (int64_t)frames * US, US);
 }
 
-/* An end of the window comes now, where so many were carried. */
+/* Mark an end of the window now. Return the frames carried so far. */
 static uint64_t mark_windows(void)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -637,8 +636,8 @@ static uint64_t mark_windows(void)
     return bed.carried;
 }
 
-/* Frames of many flows, which are accounted some at a time: those that passed before an end of the
- * window count before it, and no later one does. */
+/* Frames of many flows are accounted some at a time: those that passed before an end of the window
+ * count before it, and no later one does. */
 TEST_BETWEEN(an_end_of_the_window_divides_what_passed, fresh, end)
 {
     uint64_t opened, closed;
@@ -701,8 +700,8 @@ static void set_addresses(enum traffic traffic, uint32_t addresses)
     set_bursts(250, 1, 0);
 }
 
-/* Takes what makes rank 1's addresses known to the port that sends to it, in turn from `number` on;
- * returns the next one. */
+/* Check the frames that make rank 1's addresses known to the port that sends to it, in turn from
+ * `number` on. Return the next number. */
 static uint32_t take_learning(uint32_t number)
 {
     struct rte_mbuf *frame;
@@ -715,8 +714,8 @@ static uint32_t take_learning(uint32_t number)
     return number;
 }
 
-/* Its announcement, and one frame from each address at their rate, 10,000/s; then a switch has some
- * time. Of more than a ring holds those that it does not take are sent when it does. */
+/* A receiving port sends its announcement, and one frame from each address at their rate, 10,000/s;
+ * then the switch has some time. Frames beyond the ring's size are sent when the ring has room. */
 TEST_BETWEEN(a_port_that_receives_makes_its_addresses_known, fresh, end)
 {
     static const uint32_t counts[] = {ADDRESSES, 2000};
@@ -748,7 +747,7 @@ TEST_BETWEEN(a_port_that_receives_makes_its_addresses_known, fresh, end)
         assert_int_equal(number, counts[i]);
         assert_int_equal(metric(1, "learning_late") > 0, i);
         connect_rank(0, 1, false);
-        assert_int_equal(lose_sent(0), 1); /* a port that only sends: no more */
+        assert_int_equal(lose_sent(0), 1); /* a port that only sends announces nothing else */
     }
     again(state);
     set_addresses(TRAFFIC_PROBE, ADDRESSES);
@@ -768,7 +767,7 @@ static bool has_its_addresses(struct rte_mbuf *frame)
     return true;
 }
 
-/* Frames go to the addresses in turn; a group frame counts for both flows of its sender. */
+/* Frames go to the addresses in turn; a multicast frame counts for both flows of its sender. */
 TEST_BETWEEN(frames_go_to_their_addresses, fresh, end)
 {
     const struct flow_side *further = &bed.flows[0][1].side;
@@ -794,7 +793,7 @@ TEST_BETWEEN(frames_go_to_their_addresses, fresh, end)
     assert_int_equal(further->first_ns, START_NS);
 }
 
-/* Short frames (RFC 2889, 5.9) are sent as they are, where they are asked for by name and hold a
+/* Short frames (RFC 2889, 5.9) are sent without padding, where the size is requested and holds a
  * signature. */
 TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
 {
@@ -804,7 +803,7 @@ TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
         enum frame_destination destination;
         enum header_kind header;
         uint32_t ranks;
-        const char *says; /* NULL: it can be */
+        const char *says; /* NULL: it is possible */
     } cases[] = {
         {36, 1, true, DESTINATION_PORT, HEADER_L2, 2, NULL},
         {63, 1, true, DESTINATION_PORT, HEADER_L2, 2, NULL},
@@ -840,10 +839,10 @@ TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
 
 /* --- judging -----------------------------------------------------------------------------------*/
 
-/* What is done to copies of rank 0's first frame, which come before it. */
+/* Changes of copies of rank 0's first frame, which arrive before it. */
 static const struct harm {
-    int at; /* byte that is flipped, from the signature on; 0: none before it is stamped again */
-    uint16_t tag, src, dst; /* added before it is stamped again */
+    int at; /* byte to change, from the signature on; 0: none before the new stamp */
+    uint16_t tag, src, dst; /* added before the new stamp */
     bool flips, cuts;       /* cuts: it ends before its signature does */
     enum { DUPLICATE, CORRUPT, STRAY, FOREIGN, QUESTION, PAUSE, HARMS } counts_as;
 } harms[] = {
@@ -853,11 +852,13 @@ static const struct harm {
     {.at = 0, .flips = true, .counts_as = CORRUPT},   /* tag */
     {.at = 2, .flips = true, .counts_as = CORRUPT},   /* source's rank */
     {.at = 8, .flips = true, .counts_as = CORRUPT},   /* number */
-    {.at = -1, .flips = true, .counts_as = CORRUPT},  /* in front of it: EtherType or UDP */
-    {.dst = 6, .counts_as = STRAY},                   /* meant for rank 7 */
+    {.at = -1,
+     .flips = true,
+     .counts_as = CORRUPT},         /* byte before the signature: EtherType or UDP */
+    {.dst = 6, .counts_as = STRAY}, /* addressed to rank 7 */
     {.dst = 6, .counts_as = STRAY},
     {.tag = 1, .counts_as = FOREIGN}, /* another phase's */
-    {.src = 9, .counts_as = FOREIGN}, /* from a rank that sends us nothing */
+    {.src = 9, .counts_as = FOREIGN}, /* from a rank without a flow to this one */
     {.cuts = true, .counts_as = FOREIGN},
     {.counts_as = QUESTION}, /* ARP */
     {.counts_as = PAUSE},    /* PAUSE and PFC, which no MAC took; ... */
@@ -915,8 +916,8 @@ static bool arrives_with_harmed(struct rte_mbuf *frame)
     return true;
 }
 
-/* Everything that arrives is counted, once and as what it is; of every header kind, and of several
- * streams a flow: one has a way of its own. */
+/* Every arriving frame is counted once, by its kind; with every kind of header, and with several
+ * streams per flow, one of which has a path of its own. */
 TEST_BETWEEN(each_frame_is_counted_as_what_it_is, fresh, end)
 {
     for (unsigned i = 0; i < 5; i++) { /* the last two: of two streams */
@@ -953,7 +954,7 @@ TEST_BETWEEN(each_frame_is_counted_as_what_it_is, fresh, end)
     }
 }
 
-/* Five frames of each flow do not divide by its four UDP source ports: in any random order of the
+/* A flow's five frames are no multiple of its four UDP source ports: in any random order of the
  * streams each flow sends its whole transfer, and no frame more. */
 TEST_BETWEEN(each_flow_sends_its_whole_transfer, fresh, end)
 {
@@ -986,7 +987,7 @@ TEST_BETWEEN(each_flow_sends_its_whole_transfer, fresh, end)
 static uint32_t left; /* rank 1, in order */
 static int64_t dropped_before;
 
-/* The sender has its buffer again: it has fewer than all these queues hold. */
+/* The sender gets its buffers back: it has fewer than all these queues hold. */
 static bool arrives_as_copy(struct rte_mbuf *frame)
 {
     deliver(1, ring_ports_copy(frame));
@@ -1003,7 +1004,8 @@ static void begin_passing(uint16_t burst, int64_t start_ns)
     begin(1, true);
 }
 
-/* Takes what rank 1 has sent: sound, from rank 1 to rank 2, no number left out; how many. */
+/* Check the frames that rank 1 has sent: valid, from rank 1 to rank 2, without a missing number.
+ * Return their number. */
 static uint32_t drain(void)
 {
     struct rte_mbuf *frame;
@@ -1021,8 +1023,8 @@ static uint32_t drain(void)
     return frames;
 }
 
-/* Everything that rank 1 received is intended; all but `lost` frames have left, and no more
- * leave. */
+/* Every frame that rank 1 received is intended; all but `lost` frames have left, and no more leave.
+ */
 static void expect_passed(uint64_t lost)
 {
     struct port_facts facts;
@@ -1040,8 +1042,8 @@ static void expect_passed(uint64_t lost)
     assert_int_equal(facts.hardware.dropped_send, dropped_before);
 }
 
-/* What comes early waits: the next hop may not be there yet. Frames that find no room are this
- * host's drops: not sent, and no number is used for them. */
+/* Early frames wait, since the next hop may not be there yet. Frames without room are this host's
+ * drops: they are not sent, and use no number. */
 TEST_BETWEEN(a_forwarder_waits_for_the_start_and_drops_what_finds_no_room, fresh, end)
 {
     begin_passing(32, START_NS + 50 * US);
@@ -1055,8 +1057,8 @@ TEST_BETWEEN(a_forwarder_waits_for_the_start_and_drops_what_finds_no_room, fresh
     expect_passed(bed.carried - OUT - QUEUE);
 }
 
-/* The driver takes a part of a burst, then nothing: the rest waits, and what comes meanwhile stays
- * behind it. A burst may be larger than what is sent at a time. */
+/* The driver takes a part of a burst, then nothing: the rest waits, and later frames stay behind
+ * it. A burst may be larger than one send. */
 TEST_BETWEEN(a_forwarder_keeps_the_order, fresh, end)
 {
     for (uint16_t burst = 4; burst <= 32; burst *= 8) {
@@ -1076,18 +1078,19 @@ TEST_BETWEEN(a_forwarder_keeps_the_order, fresh, end)
 
 /* --- forged numbers ----------------------------------------------------------------------------*/
 
-/* A jump that no sender can make is refused; what honest senders, networks and receivers do is not.
- */
+/* A jump that no sender can make is refused; jumps that honest senders, networks and receivers
+ * cause are not. */
 #define STEP_NS (100 * US) /* from one frame to the next, at the load */
 #define AHEAD 100000u
 
-/* How a frame differs from the honest one. */
+/* Differences of a frame from the honest one. */
 struct forgery {
     uint32_t ahead;   /* of its sequence number */
     int64_t later_ns; /* of its stamp */
 };
 
-static const struct forgery *forgery; /* of all frames; with `behind` of those behind each tenth */
+static const struct forgery
+    *forgery; /* of all frames; with `behind` of those after each tenth frame */
 static bool behind;
 static uint64_t honest, forged;
 
@@ -1124,14 +1127,14 @@ static void begin_forged(void **state, bool connected_only)
         begin(1, false);
 }
 
-/* Sends frames for `for_ns`, which wait for the receiver. */
+/* Send frames for `for_ns`, which wait for the receiver. */
 static void send_frames(int64_t for_ns, bool (*arrives)(struct rte_mbuf *frame))
 {
     bed.arrives = arrives;
     play(bed.now_ns + for_ns, STEP_NS);
 }
 
-/* One frame, which is forged on its way. */
+/* Send one frame, which is forged on its way. */
 static void send_forged(const struct forgery *how)
 {
     uint64_t before = forged;
@@ -1151,12 +1154,12 @@ static void expect_judged(void)
     assert_int_equal(came->late + came->duplicated + came->reordered, 0);
 }
 
-/* A stamp of the future says nothing of how much a sender may have sent. The first frame of all can
- * be forged, too; and before the phase's start is known no sender has had time. Where nothing is
- * known of the line a paced sender keeps to its load. */
+/* A stamp of the future does not extend the number of frames that a sender may have sent. The very
+ * first frame can be forged, too; and before the phase's start is known no sender has had time.
+ * Where the line's rate is unknown, a paced sender keeps to its load. */
 TEST_BETWEEN(jumps_ahead_are_refused, fresh, end)
 {
-    /* The last is just beyond what the line and a burst allow for the first frame. */
+    /* The last number is just beyond the limit of the line and a burst for a first frame. */
     static const struct forgery jumps[] = {
         {AHEAD, 0}, {AHEAD, 20 * NS_PER_S}, {SEQUENCE_WINDOW + 75, 0}};
     static const struct forgery early[] = {{INT32_MAX, 0}, {SEQUENCE_WINDOW + 65, NS_PER_S}};
@@ -1181,8 +1184,8 @@ TEST_BETWEEN(jumps_ahead_are_refused, fresh, end)
     expect_judged();
 }
 
-/* What is lost for a while leaves a gap that the time since then explains; a receiver that was away
- * finds old frames and, behind what its queue had no room for, new ones, all at one time. */
+/* A long loss leaves a gap that the time since then explains; a receiver that was away finds old
+ * frames and, after those without room in its queue, new ones, all at one time. */
 TEST_BETWEEN(a_long_loss_is_a_loss, fresh, end)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -1199,8 +1202,8 @@ TEST_BETWEEN(a_long_loss_is_a_loss, fresh, end)
     }
 }
 
-/* One frame of each second arrives, with a wrong stamp: then the time between arrivals limits how
- * far numbers may jump. */
+/* One frame of each second arrives, with a wrong stamp: then the time between arrivals limits the
+ * jump of numbers. */
 TEST_BETWEEN(clocks_that_differ_do_no_harm, fresh, end)
 {
     bed.confs[0].line_rate_bps = bed.confs[1].line_rate_bps = LINE_BPS;
@@ -1208,7 +1211,7 @@ TEST_BETWEEN(clocks_that_differ_do_no_harm, fresh, end)
         const struct forgery off = {0, sign * 20 * NS_PER_S};
 
         begin_forged(state, false);
-        for (honest = 1; honest <= 5; honest++) { /* none is refused */
+        for (honest = 1; honest <= 5; honest++) { /* no frame is refused */
             send_frames(NS_PER_S, is_lost);
             send_forged(&off);
             forged = 0;

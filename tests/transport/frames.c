@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The battery over the kernel's sockets that carry frames, between namespaces: frames udp|packet
- * [jumbo] [KEY=VALUE...]. Forged sequence numbers are frame_lane's (tests/transport/dpdk_lanes.c).
+ * [jumbo] [KEY=VALUE...]. tests/transport/dpdk_lanes.c covers forged sequence numbers for all
+ * frames.
  */
 #include "battery.h"
 #include "clock.h"
@@ -40,11 +41,11 @@ static const char *make(struct port_conf *confs)
 
 /* --- each frame counts once, as what it is -----------------------------------------------------*/
 
-enum { UDP = 1, PACKET = 2 }; /* over which a row goes */
+enum { UDP = 1, PACKET = 2 }; /* transport of the row */
 enum counter { FRAMES, CORRUPTED, MISDELIVERED, ANNOUNCED, FOREIGN, COUNTERS };
 enum tag { THIS_PHASE, OTHER_PHASE, PROBE_ANSWER };
 
-/* A sound frame to rank 1 of the flow from rank 0, but for what these members change. */
+/* A valid frame to rank 1 of the flow from rank 0, except for what these members change. */
 static const struct injected {
     unsigned over;
     enum counter counts;
@@ -61,7 +62,7 @@ static const struct injected {
     {PACKET, CORRUPTED, .source_damaged = true},
     {PACKET, FOREIGN, .vlan = true},
     {UDP, FOREIGN, .sequence = 1, .stranger = true},
-    /* Else more came back than were sent, or round trips of any length. */
+    /* Otherwise more answers than probes would count, or round trips of any length. */
     {UDP, FOREIGN, PROBE_ANSWER, .sequence = 0},
     {UDP, FOREIGN, PROBE_ANSWER, .sequence = 1000},
     {UDP, FOREIGN, PROBE_ANSWER, .sequence = 0, .stranger = true},
@@ -78,7 +79,7 @@ static void begin(void)
     stage = (struct battery_stage){.run = &run};
 }
 
-/* The lane of a rank, polled at the phase's start. */
+/* Return the lane of a rank, polled at the phase's start. */
 static struct lane *make_lane(uint32_t rank)
 {
     struct err err = {""};
@@ -93,7 +94,7 @@ static struct lane *make_lane(uint32_t rank)
     return stage.lanes[rank];
 }
 
-/* A socket in a port's namespace; *sender describes a UDP one as ports do. */
+/* Open a socket in a port's namespace; *sender describes a UDP one as ports do. */
 static int open_socket(const struct port_conf *conf, struct ip_port *sender)
 {
     struct sockaddr_ll device = {.sll_family = AF_PACKET};
@@ -162,7 +163,7 @@ static void send_frame(const struct injected *row, const struct blob ends[2],
 
 static void read_counters(struct lane *lane, uint64_t counters[COUNTERS])
 {
-    const struct flow_side *side = &stage.flows[1][1].side; /* behind the flow that it sends */
+    const struct flow_side *side = &stage.flows[1][1].side; /* after the flow that it sends */
 
     transport->account(lane, ACCOUNT_ALL);
     counters[FRAMES] = side->live.frames;
@@ -248,8 +249,8 @@ static void count_in_window(void)
     }
 }
 
-/* Segments are of one destination: a burst has a train of each flow, and over the bursts each flow
- * gets as much. */
+/* A segment has one destination: a burst has a train for each flow, and over the bursts each flow
+ * gets as much as the others. */
 static void divide_segments(void)
 {
     const struct lane_flow *flows = stage.flows[0];
@@ -261,7 +262,7 @@ static void divide_segments(void)
     for (uint32_t i = 1; i < PORTS; i++)
         battery_add(&run, 0, i, PATTERN_GENERATE);
     lane = make_lane(0);
-    for (int i = 1; i <= 64; i++) /* 11 are due: trains of 3, and 2 more */
+    for (int i = 1; i <= 64; i++) /* 11 frames are due: trains of 3, and 2 more */
         transport->poll(lane, run.phase.start_ns + i * 1000);
     transport->account(lane, ACCOUNT_ALL);
     assert_string_equal(lane->error.text, "");

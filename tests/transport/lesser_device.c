@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Between a program and libibverbs (LD_PRELOAD): no device has UC queue pairs. So tests see the
- * errors for devices that can do less than Soft-RoCE.
+ * A layer between a program and libibverbs (LD_PRELOAD): no device has UC queue pairs. So tests see
+ * the errors of devices that can do less than Soft-RoCE.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -32,7 +32,8 @@ static void unmake(void)
     switch_name[0] = '\0';
 }
 
-/* One node: a veth pair whose far end is a port of the bridge. No kernel chatter: no IPv6. */
+/* Make one node: a veth pair whose far end is a port of the bridge. Without IPv6 the kernel sends
+ * no frames of its own. */
 static bool make_node(size_t i, unsigned mtu)
 {
     const char *name = names[i];

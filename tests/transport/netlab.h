@@ -12,17 +12,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes `count` namespaces until the program ends, eth0's MTU `mtu`, its kernel address 10.99.0.(i
- * + 1)/24. Returns NULL, or the reason why this machine can't. */
+/* Make `count` namespaces until the program ends, with MTU `mtu` at eth0 and its kernel address
+ * 10.99.0.(i + 1)/24. Return NULL, or the reason why this machine can't. */
 const char *netlab_make(size_t count, unsigned mtu);
-/* The same, and describes a port on each eth0, "node0:e0" and so on. */
+/* As netlab_make(), and describe a port on each eth0, "node0:e0" and so on. */
 const char *netlab_make_ports(struct port_conf *confs, size_t count, unsigned mtu);
 
-/* The name of namespace i, and of the bridge's. Static. */
+/* Return the name of namespace i, or of the bridge's; a static string. */
 const char *netlab_namespace(size_t i);
 const char *netlab_switch(void);
 
-/* Runs a shell's command, which is put together as by printf; whether it worked. */
+/* Run a shell command, composed as by printf. Return whether it succeeded. */
 __attribute__((format(printf, 1, 2))) bool netlab_run(const char *format, ...);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The tcp transport: ports of this process on loopback addresses or, with root, in namespaces on
- * one bridge, driven by one thread as the main thread and the workers would. What all transports
- * can do is proven by the battery (tests/transport/tcp.c).
+ * one bridge, driven by one thread that does the work of the main thread and the workers. The
+ * battery (tests/transport/tcp.c) covers the functions of all transports.
  */
 #include "battery.h"
 #include "clock.h"
@@ -47,7 +47,7 @@ static unsigned open_descriptors(void)
     return count;
 }
 
-/* Opens a rank's port, in a namespace or at its loopback address. */
+/* Open a rank's port, in a namespace or at its loopback address. */
 static void open_port(uint32_t i, const char *netns, const char *address)
 {
     static const struct transport_run named = {.run_id = "test", .node = "node"};
@@ -92,7 +92,7 @@ static struct battery_flow *add(uint32_t src, uint32_t dst, enum pattern_role ro
     return &run.flows[run.flow_count - 1];
 }
 
-/* The phase ends, and its flows with it. */
+/* End the phase, and its flows. */
 static void finish(void)
 {
     for (uint32_t i = 0; i < subject.ports; i++)
@@ -145,7 +145,7 @@ static void ready_to_run(void)
     start();
 }
 
-/* Polls until a condition holds. */
+/* Poll until a condition holds. */
 #define POLL_UNTIL(condition)                                                                      \
     for (int64_t until_ns = clock_now() + LIMIT_NS; !(condition);) {                               \
         assert_true(clock_now() < until_ns);                                                       \
@@ -164,7 +164,7 @@ static void run_on(void)
         assert_string_equal(error_of(i), "");
 }
 
-/* Runs to the end: all that was sent has come, and is right. */
+/* Run to the end: everything sent has arrived, and is right. */
 static void run_whole(void)
 {
     run_on();
@@ -178,7 +178,7 @@ static void play(void)
     run_whole();
 }
 
-/* The lanes that are prepared connect, run whole and end: nothing has held them up. */
+/* Prepared lanes connect, run completely and end: nothing delayed them. */
 static void is_not_held_up(void)
 {
     assert_int_equal(connect_all(LIMIT_NS), 0);
@@ -199,7 +199,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Every test also proves that it leaves no descriptor open. */
+/* Every test also checks that it leaves no descriptor open. */
 static int teardown(void **state)
 {
     finish();
@@ -235,7 +235,7 @@ TCP(options_are_used)
     assert_int_equal((int)metric_of(1, "send_buffer_bytes"), -1);
 }
 
-/* While the tail does not read, the head must come to rest: no rank buffers without bound. */
+/* While the tail does not read, the head must stop: no rank buffers without a limit. */
 TCP(a_chain_slows_its_head)
 {
     const uint64_t *sent = &stage.flows[0][0].side.live.payload_bytes;
@@ -260,9 +260,9 @@ TCP(a_chain_slows_its_head)
     run_whole();
 }
 
-/* The receiver dies in mid stream; when all is written and the end mark behind it, but not all has
- * arrived, so that the rest will never be acknowledged; and the sender. The next phase has
- * nothing of it. */
+/* The receiver dies in the middle of the stream; or when everything with the end mark is written
+ * but not all has arrived, so that the rest is never acknowledged; or the sender dies. The next
+ * phase is not affected. */
 TCP(a_partner_dies)
 {
     enum { MID_STREAM, WRITTEN, SENDER };
@@ -316,10 +316,11 @@ static int call(struct blob blob)
     return fd;
 }
 
-/* Strangers by the hundred. Silent ones take the places of the half open, up to so many, until they
- * were silent for a second; those who talk nonsense or have closed already are rejected, 64 in a
- * turn and as many that were accepted before. The others wait in the backlog, where they wake
- * nobody. The flow's own connection gets its place, and the port knows how many it rejected. */
+/* Hundreds of foreign connections. Silent ones take the places of half-open connections, up to a
+ * limit, until they were silent for a second; those that send garbage or have closed already are
+ * rejected, 64 in a turn and as many that were accepted before. The others wait in the backlog,
+ * where they wake no thread. The flow's own connection gets its place, and the port counts the
+ * rejected ones. */
 TCP(strangers_hold_up_nobody)
 {
     static const struct {
@@ -363,7 +364,7 @@ TCP(strangers_hold_up_nobody)
         is_not_held_up();
         if (c->silent) {
             assert_in_range(port->ip.facts.rejected, 700 - 512, 700);
-            TAILQ_FOREACH(arrival, &port->arrivals[false], link) /* those that are left, later */
+            TAILQ_FOREACH(arrival, &port->arrivals[false], link) /* the remaining ones, later */
             arrival->came_ns -= 30 * NS_PER_S;
             assert_int_equal(rejected_by(1, "it kept silent"), 700);
         }
@@ -373,9 +374,9 @@ TCP(strangers_hold_up_nobody)
     assert_int_equal(rejected_by(0, ""), 0);
 }
 
-/* The main thread was away for seconds, and more claims lie there than it reads at once; or a
- * flow's own claim comes seconds late; or later than its partner waits in a crowd, and the source
- * calls again. */
+/* The main thread was away for seconds, and more claims wait than it reads in a turn; or a flow's
+ * own claim comes seconds late; or later than its partner waits while many connect, and the source
+ * connects again. */
 TCP(a_late_claim_counts)
 {
     enum { READ_LATE, SENT_LATE, CROWDED };
@@ -406,7 +407,7 @@ TCP(a_late_claim_counts)
     }
 }
 
-/* A listener that a flow's source is given as its destination's address. */
+/* A listener whose address a flow's source gets as its destination's. */
 static int mislead(struct battery_flow *flow)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -422,7 +423,7 @@ static int mislead(struct battery_flow *flow)
     return fd;
 }
 
-/* The one that calls; and the one that is called, which sends the claim's own MAC back. */
+/* A foreign end that connects; and one that accepts, and returns the claim's own MAC. */
 TCP(both_ends_must_hold_the_key)
 {
     const size_t claim_bytes = TCP_CLAIM_END - TCP_CHALLENGE_END;
@@ -435,7 +436,7 @@ TCP(both_ends_must_hold_the_key)
     add(3, 1, PATTERN_GENERATE);
     assert_int_equal(prepare(), 0);
     check_refusal(connect_all(LIMIT_NS), -ECONNABORTED, "this run's key");
-    assert_true(rejected_by(1, "127.0.0.5:") > 1); /* it has called again */
+    assert_true(rejected_by(1, "127.0.0.5:") > 1); /* it has connected again */
     assert_true(rejected_by(1, "it does not hold this run's key") > 1);
     run.secrets[3] = NULL;
     finish();
@@ -461,8 +462,8 @@ static void derive(uint8_t *key, char byte, const char *run_id)
     tcp_key_derive(key, &secret);
 }
 
-/* A claim and a proof are valid for their challenge, key and run alone, and any changed bit is
- * found; neither is the other. (A key of zeros: tests/system/test_faults.py.) */
+/* A claim and a proof are valid only for their challenge, key and run, and any changed bit is
+ * found; neither is valid as the other. (A key of zeros: tests/system/test_faults.py.) */
 TCP(nothing_is_forged_or_replayed)
 {
     struct tcp_handshake shake = {.place = {3, 70000, 65535, 1, 0xabcd, 9}}, other;
@@ -499,14 +500,14 @@ TCP(nothing_is_forged_or_replayed)
 
 /* --- partners that are not there --- */
 
-/* Nothing listens at some partners, nor behind a chain's head; or a partner's kernel answers, and
- * its transport never does. A check finds them all, and waits a quarter longer than it is asked to.
- */
+/* Nothing listens at some partners, nor after a chain's head; or a partner's kernel answers, but
+ * its transport never does. A connectivity check finds them all, and waits a quarter longer than
+ * its time. */
 TCP(a_check_finds_all_that_have_no_way)
 {
     static const struct {
         uint32_t pairs[5][2];
-        unsigned count, unreachable; /* of them, the first */
+        unsigned count, unreachable; /* of these, the */
         bool chain, silent, reached[5];
     } cases[] = {
         {{{0, 1}, {2, 3}, {1, 0}, {3, 2}, {0, 2}}, 5, 2, .reached = {[2] = true, true, true}},
@@ -541,8 +542,8 @@ TCP(a_check_finds_all_that_have_no_way)
     }
 }
 
-/* Rank 0 is a phase ahead of rank 1: its connection waits while a whole phase passes by on the same
- * ports, and is taken up; but not that of one that waited and gave up. */
+/* Rank 0 is one phase ahead of rank 1: its connection waits while a whole phase runs on the same
+ * ports, and is then used; a connection whose source gave up is not. */
 TCP(a_partner_is_a_phase_ahead)
 {
     for (unsigned gives_up = 0; gives_up < 2; gives_up++) {
@@ -576,7 +577,7 @@ TCP(a_partner_is_a_phase_ahead)
     }
 }
 
-/* The partner that is waited for is named: one that accepts the connection and sends nothing, one
+/* The sentence names the awaited partner: one that accepts the connection and sends nothing, one
  * that never connects, and one whose kernel does not answer. */
 TCP(a_partner_that_is_awaited_is_named)
 {
@@ -594,8 +595,8 @@ TCP(a_partner_that_is_awaited_is_named)
     int caller;
 
     assert_int_equal(listen(deaf, 0), 0);
-    caller =
-        call(run.flows[1].other[0]); /* its queue is full: the kernel answers no further call */
+    caller = call(
+        run.flows[1].other[0]); /* its queue is full: the kernel answers no further connection */
     for (EACH(c, cases)) {
         run.flow_count = 1;
         run.flows[0] = run.flows[c->flow];
@@ -665,8 +666,8 @@ static ino_t inode_of(int fd)
     return found.st_ino;
 }
 
-/* Acknowledgements travel with what is sent the other way: two ranks have one connection, whether
- * or not messages go both ways. */
+/* Acknowledgements are in the other direction's segments: two ranks have one connection, whether or
+ * not messages go both ways. */
 TCP(two_ranks_have_one_connection)
 {
     static const struct pattern_request requests[] = {
@@ -693,8 +694,8 @@ TCP(two_ranks_have_one_connection)
 }
 
 /* When a rank dies all others end, whatever rank they wait for. A partner of the dead rank names
- * it, unless it first sees a connection closed by another rank that ended. Silent connections are
- * kept alive by the kernel. */
+ * it, unless it first sees a connection closed by another rank that ended. The kernel keeps idle
+ * connections alive. */
 TCP(a_dead_partner_ends_all)
 {
     const struct pattern_request request = {
@@ -741,8 +742,8 @@ static int setup_namespaces(void **state)
 #define IP(...) assert_true(netlab_run("ip -n " __VA_ARGS__))
 
 /* 10 Mbit/s at layer 1 are 10 * 1448 / 1538 Mbit/s of payload at MTU 1500. A worker on a busy core
- * comes when more is due than a segment, and less than two: its pace must not cut segments, whose
- * headers would be load of their own. */
+ * polls when between one and two segments are due: its pace must not cut segments, whose headers
+ * would be additional load. */
 NAMESPACES(a_rate_is_at_layer_1_in_full_segments)
 {
     const double rate = 10e6 / 8 * 1448 / 1538;
@@ -762,14 +763,14 @@ NAMESPACES(a_rate_is_at_layer_1_in_full_segments)
     run_whole();
     payload = (double)flow->source.live.payload_bytes;
     segments = metric_of(0, "segments_sent");
-    /* The block that was begun before the stop is asked for, too. */
+    /* the intended bytes include the block that was begun before the stop */
     assert_true((double)flow->source.intended > rate * 0.999 &&
                 (double)flow->source.intended < rate * 1.001 + 65536);
     assert_true(payload > rate * 0.5 && payload < rate * 1.001 + 65536);
     assert_true(segments >= payload / 1448 && segments < 1.1 * payload / 1448 + 20);
 }
 
-/* Over IPv6; between two families, and on one host, nothing is measured. */
+/* Connections work over IPv6; between two families, and on one host, they are refused. */
 NAMESPACES(address_families)
 {
     static const struct {

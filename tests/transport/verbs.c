@@ -62,7 +62,7 @@ static const struct verbs_options *options_of(const struct battery_run *run)
 static bool forgets;
 static double reused_pairs;
 
-/* One end's port may keep none of its queue pairs; how many of the other's were kept. */
+/* One end's port may keep none of its queue pairs; the number of the other end's kept pairs. */
 static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
     if (rank == 1 && forgets)
@@ -72,7 +72,7 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
                                       "reused_queue_pairs");
 }
 
-/* A kept end whose partner kept none is connected again; then both keep theirs. */
+/* A kept end is connected again if its partner kept none; then both keep theirs. */
 static void one_side_forgets(struct transport_port **ports, const struct port_conf *confs)
 {
     for (unsigned turn = 0; turn < 4; turn++) {
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
         .transport = &transport_verbs,
         .what = "verbs",
         .make = make,
-        .options = "timeout=18", /* 1 s: an emulated machine may be busy with others */
+        .options = "timeout=18", /* 1 s: an emulated machine may serve other machines first */
         .waiting = "queue_pairs=1",
         .rate_bps = 2000000,
         .sizes = {1, 16, 100, 1024, datagrams ? 0 : 8192},

@@ -57,7 +57,7 @@ void sim_free(void)
     }
 }
 
-/* The first message of a flow that is left in the open step; SIZE_MAX: there is none. */
+/* Return the first message of a flow that is left in the open step; SIZE_MAX: there is none. */
 static size_t first_left(const struct rank *rank, enum schedule_action action, uint32_t peer)
 {
     const struct schedule_executor *executor = rank->executor;
@@ -99,7 +99,7 @@ static void pass(struct rank *from, size_t send, struct rank *to, size_t receive
     to->executor->receives_left--;
 }
 
-/* Passes what one rank can send now, but for some that wait. */
+/* Pass the messages that one rank can send now, except those that wait. */
 static void send_some(uint32_t r)
 {
     struct rank *from = &sim.ranks[r];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Prints the records of phases and trials: each kind, with each value that may be null, at a fixed
- * time and on fixed clocks. They are compared byte for byte with report_records.ndjson.
+ * Print the records of phases and trials: each kind, with each value that may be null, at a fixed
+ * time and on fixed clocks. The test compares them byte for byte with report_records.ndjson.
  */
 #include "phase.h"
 #include "prober.h"
@@ -15,7 +15,7 @@
 #define NOW_S 100
 #define AT(ms) (NOW_S * NS_PER_S + (ms)*NS_PER_MS)
 
-/* Linked in place of the originals. */
+/* These functions replace the engine's at linking (ld --wrap). */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 long __wrap_sysconf(int name);
 long __real_sysconf(int name);
@@ -94,7 +94,7 @@ static struct phase_lane port;
 static struct worker_lane queue;
 static struct phase_run run;
 
-/* One way: in many buckets; IPDV: none was seen. */
+/* One-way delays fill many buckets; no IPDV was measured. */
 static void read_flow(struct lane *of, const struct lane_flow *flow, struct flow_reading *reading)
 {
     (void)of;
@@ -194,7 +194,8 @@ static void report_ended(void)
     clock_at = (struct offset_estimate){.offset_ns = -200, .bound_ns = 321};
     report_end(&run);
 
-    /* A flood cut it short, its clock is not known, and it has no counter of cycles. */
+    /* A phase that a flood ended early, of a node without a common clock and without a counter of
+     * cycles. */
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_STREAM);
     has_times = true;
     clocks = (struct control_clocks){.mode = CLOCK_PTP, .maxerror_ns = 1000, .esterror_ns = 0};
@@ -239,7 +240,8 @@ static void report_ended(void)
     report_end(&run);
 }
 
-/* Of several ports; by the workers' times, and in the window the mean since its first record. */
+/* Records of several ports, at the workers' times; in the window each has the mean since the
+ * window's first record. */
 static void report_rates(void)
 {
     static const struct {
@@ -270,7 +272,7 @@ static void report_rates(void)
     }
 }
 
-/* Two queues, of which one misses marks: no byte is left out or counted twice. */
+/* One of two queues misses marks: no byte is left out or counted twice. */
 static void report_marks(void)
 {
     const struct interval_grid grid = {AT(-900), 10 * NS_PER_MS, CLOCK_NEVER};
@@ -310,7 +312,7 @@ int main(void)
     for (unsigned i = 0; i < 33; i++)
         samples[i] = (struct sample){.time_ns = 1000 + i, .dst = 1, .size = 64 * i, .begun_us = i};
     report_ended();
-    records_close(records); /* progress is dropped where many wait */
+    records_close(records); /* progress records are dropped where many wait */
     records_open(&records, STDOUT_FILENO, "node2", &err);
     report_rates();
     report_marks();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Greeting, barrier and abort in a simulator: many nodes in one process, with simulated time, and a
- * network that delays, loses, doubles and reorders. Every run ends: all nodes pass with the same
- * reduction, or all nodes name a node that is really dead. All of it by dissemination
- * and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
+ * network that delays, loses, doubles and reorders datagrams. Every run ends in one of two ways:
+ * all nodes pass with the same reduction, or all nodes name a node that is really dead. Each
+ * scenario runs by dissemination and by the tree. SWITCHBENCH_LONG=1 adds seeds and 65,536 nodes.
  */
 #include "membership.h"
 #include "prng.h"
@@ -17,12 +17,12 @@
 /* --- the simulator --- */
 
 enum sim_kind {
-    SIM_JOIN,   /* a process begins in the node's place, with a new nonce, at barrier 0 */
-    SIM_KILL,   /* its process ends; what is on the way to it is lost */
-    SIM_ABORT,  /* it gives up, because of SIM_REASON */
+    SIM_JOIN,   /* a process starts in the node's place, with a new nonce, at barrier 0 */
+    SIM_KILL,   /* its process ends; datagrams on the way to it are lost */
+    SIM_ABORT,  /* it gives up, for SIM_REASON */
     SIM_ENTER,  /* it enters a barrier */
-    SIM_TIMER,  /* something is due */
-    SIM_PACKET, /* a datagram comes */
+    SIM_TIMER,  /* a timer of the node is due */
+    SIM_PACKET, /* a datagram arrives */
 };
 #define SIM_REASON "no link on e0"
 
@@ -31,9 +31,9 @@ struct sim_event {
     uint64_t order; /* first in, first out at equal times */
     enum sim_kind kind;
     uint32_t node;
-    uint32_t life;           /* the process that it is for; 0: any */
+    uint32_t life;           /* the process to which it is sent; 0: any */
     struct datagram *packet; /* of SIM_PACKET */
-    uint8_t key;             /* under which it is sealed: the first byte */
+    uint8_t key;             /* the first byte of the key that seals it */
 };
 
 struct sim_node {
@@ -43,18 +43,18 @@ struct sim_node {
     bool entered;           /* the barrier `passed` */
     bool joins;             /* its SIM_JOIN is planned, and not at a random time */
     uint32_t passed;        /* barriers */
-    uint32_t life;          /* which process this is; 0: none yet */
+    uint32_t life;          /* number of the process; 0: none has started yet */
     uint64_t arrivals;      /* sent */
-    uint64_t arrivals_most; /* its process ends when it has sent so many; 0: it does not */
+    uint64_t arrivals_most; /* its process ends after so many sent ones; 0: it does not end */
     int64_t timer_ns;       /* the earliest timer event in the queue */
 };
 
 enum fate {
     LIVES,
-    SPREAD,      /* over machines, the nodes as many as cores or one more */
-    ABSENT,      /* it never joins, in the place of each node in turn */
+    SPREAD,      /* the nodes are spread over machines with as many cores, or one more */
+    ABSENT,      /* one node never joins: each in turn */
     DIES,        /* between barriers */
-    DIES_WITHIN, /* after each number of arrivals sent, so in each round of barriers 0 to 2 */
+    DIES_WITHIN, /* after each number of sent arrivals, and so in each round of barriers 0 to 2 */
     TWO_DIE,
     RETURNS, /* at any time while neighbours greet each other and after it */
     GIVES_UP,
@@ -69,19 +69,20 @@ struct scenario {
     uint32_t first, last, step;
     uint32_t epochs;
     unsigned seeds;
-    bool calm;   /* no disorder, and all know their neighbours when the first one enters; else
-                  * datagrams come twice and overtake each other by milliseconds */
-    double loss; /* of even seeds; odd ones have none where it alternates */
+    bool calm;   /* datagrams come in order, and all nodes know their neighbours when the first one
+                    enters; else datagrams come twice and overtake each other by milliseconds */
+    double loss; /* of even seeds; odd seeds have none where it alternates */
     bool alternates;
     int64_t late_ns, entry_ns, timeout_ns; /* 0: as usual */
-    uint32_t stride;    /* from a case's victim to the next one's; 0: it is always the last node */
-    const char *events; /* "NODE EVENT MS, ...": what happens to a node, -1 is the victim */
+    uint32_t stride;    /* from a case's victim to the next case's; 0: always the last node */
+    const char *events; /* "NODE EVENT MS, ...": events and times of nodes; -1 is the victim */
 };
 
 static struct {
     const struct scenario *scenario;
     uint32_t count, victim;
-    uint32_t cores, machines; /* 0: not to be counted; nodes are spread in turn over machines */
+    uint32_t cores,
+        machines; /* 0: datagrams are not counted; nodes are spread in turn over machines */
     uint64_t seed, random, order;
     double loss;
     int64_t now_ns;
@@ -161,14 +162,14 @@ static struct sim_event pop(void)
     return first;
 }
 
-/* Something happens to a node, whatever process is in its place then. */
+/* Plan an event of a node, for any process that is in its place at that time. */
 static void plan(enum sim_kind kind, uint32_t node, int64_t time_ns)
 {
     sim.nodes[node].joins |= kind == SIM_JOIN;
     push((struct sim_event){.time_ns = time_ns, .kind = kind, .node = node});
 }
 
-/* ... to the process that is in its place now. */
+/* Plan an event for the process that is in the node's place now. */
 static void plan_own(const struct sim_node *node, enum sim_kind kind, int64_t time_ns)
 {
     push((struct sim_event){
@@ -221,7 +222,7 @@ static void plan_entry(struct sim_node *node)
         plan_own(node, SIM_ENTER, sim.now_ns + (calm ? 20 * MS : 0) + within(entry_ns));
 }
 
-/* Has it passed, after anything happened to it, and when is it due again? */
+/* After an event of a node: note whether it has passed a barrier, and plan its next timer. */
 static void follow_up(struct sim_node *node)
 {
     const struct barrier_values *found = membership_values(&node->membership);
@@ -249,7 +250,7 @@ static void follow_up(struct sim_node *node)
     plan_own(node, SIM_TIMER, due_ns);
 }
 
-/* Whether any node knows this process by its nonce. */
+/* Return whether any node knows this process by its nonce. */
 static bool is_known(const struct sim_node *node)
 {
     for (uint32_t i = 0; i < sim.count; i++) {
@@ -262,8 +263,8 @@ static bool is_known(const struct sim_node *node)
     return false;
 }
 
-/* A new process in this place. If no node knows the one before, the new one takes part; otherwise
- * the run is over for this node. */
+/* Start a new process in this place. If no node knows the one before, the new one takes part;
+ * otherwise the run is over for this node. */
 static void node_joins(struct sim_node *node)
 {
     uint32_t self = index_of(node);
@@ -347,7 +348,7 @@ static void happen(const struct sim_event *event)
     follow_up(node);
 }
 
-/* Runs until nothing is due. */
+/* Run until nothing is due. */
 static void sim_run(void)
 {
     int64_t late_ns = sim.scenario->late_ns > 0 ? sim.scenario->late_ns
@@ -388,7 +389,7 @@ static uint32_t rounds_of(uint32_t nodes)
     return rounds;
 }
 
-/* A case's number says where and when. */
+/* Return the number of cases of a scenario; a case's number gives its place and time. */
 static uint32_t cases_of(const struct scenario *scenario, uint32_t nodes)
 {
     switch (scenario->fate) {
@@ -446,7 +447,7 @@ static void set_fate(uint32_t number)
     }
 }
 
-/* A node at the end: it has passed all barriers, or its fault names the right node. */
+/* Check a node at the end: it has passed all barriers, or its fault names the right node. */
 static void judge(uint32_t number)
 {
     enum fate fate = sim.scenario->fate;
@@ -508,7 +509,7 @@ static void play(const struct scenario *scenario, uint32_t nodes, uint32_t numbe
     free(sim.heap);
 }
 
-/* The number behind a key; 0: it is not there. */
+/* Return the number behind a key; 0: the key is absent. */
 static double option(const struct unit_row *row, const char *key)
 {
     const char *at = strstr(row->fields[4], key);
@@ -563,7 +564,7 @@ static void note_sent(void *context, struct datagram *datagram)
     sent++;
 }
 
-/* Process 1 of a node of so many. */
+/* Start process 1 of a node among `count` nodes. */
 static void begin(uint32_t self, uint32_t count)
 {
     const struct membership_conf conf = {
@@ -573,7 +574,7 @@ static void begin(uint32_t self, uint32_t count)
     sent = 0;
 }
 
-/* From process 2 of another node, which names `to`. */
+/* Deliver a datagram from process 2 of another node, addressed to process `to`. */
 static bool give(uint8_t type, uint32_t sender, uint32_t epoch, uint8_t round, uint64_t to)
 {
     static int64_t transmit_ns;
@@ -632,7 +633,7 @@ TEST_ROWS(each_datagram_is_answered_or_dropped, "datagram")
                 last.values.states == 1U << last.epoch);
 }
 
-/* A process that was stopped for long must not blame its partners for that. */
+/* A process that was stopped for long does not blame its partners. */
 TEST(asks_often_before_it_blames)
 {
     begin(0, 4);
@@ -640,11 +641,12 @@ TEST(asks_often_before_it_blames)
     sent = 0;
     for (int64_t now_ns = 100 * S; !member.aborted; now_ns = member.backoff.due_ns)
         membership_tick(&member, now_ns);
-    assert_true(sent >= 8 + 3); /* questions, and the fault to each neighbour */
+    assert_true(sent >= 8 + 3); /* questions, and the fault, to each neighbour */
 }
 
 /* A datagram to an earlier process in this place, under the same key and run id, changes nothing
- * and is no sign of life; what may be the first word of a node of this run is greeted only. */
+ * and is no sign of life; a datagram that may be the first one of a node of this run is answered by
+ * a greeting only. */
 TEST(nothing_replays_across_runs)
 {
     for (uint64_t to = 9; to != 1; to = to == 9 ? 0 : 1) {
@@ -663,8 +665,8 @@ TEST(nothing_replays_across_runs)
     }
 }
 
-/* Of node 2 of 4: node 0 is its parent, and node 3 its child. What was said before is no sign of
- * life; what another datagram overtook still is one. */
+/* Node 2 of 4 has the parent 0 and the child 3. A repeated datagram is no sign of life; one that
+ * was overtaken still is. */
 TEST(heartbeats_go_down_the_tree_once)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Control endpoints on loopback, in one thread: several of one run, and one against a peer that is
- * this test. Missing nodes, nodes that give up and replays are the simulator's (test_barrier.c);
- * clocks, another key and another namespace are test_clocks.py's and test_by_hand.py's.
+ * Control endpoints on loopback, in one thread: several of one run, and one whose peer is this
+ * test. test_barrier.c covers missing nodes, nodes that give up and replays; test_clocks.py and
+ * test_by_hand.py cover clocks, another key and another namespace.
  */
 #include "datagram.h"
 #include "endpoint.h"
@@ -29,7 +29,7 @@ static struct sockaddr_storage loopback(int family)
     return address;
 }
 
-/* False: the family is not to be had here. */
+/* Return false if this machine lacks the address family. */
 static bool open_node(uint32_t node, int family)
 {
     struct control_conf conf = {.address = loopback(family), .barrier_timeout_ns = LONG_NS};
@@ -65,7 +65,7 @@ static int fetch(uint32_t by, uint32_t from, uint64_t id, int64_t now_ns)
     return code;
 }
 
-/* Waits a little, then lets every node work. */
+/* Wait briefly, then let every node work. */
 static void pump(void)
 {
     struct pollfd readable[NODES_MAX];
@@ -77,7 +77,8 @@ static void pump(void)
         control_work(nodes[i], clock_now());
 }
 
-/* So many pass barriers with the reduction, and fetch what the last one publishes. */
+/* So many nodes pass barriers with the reduction, and fetch the blobs that the last one publishes.
+ */
 static void meet(uint32_t nodes_count, int family)
 {
     const struct blob other = {.size = 2};
@@ -143,7 +144,7 @@ static int peer;
 static uint8_t key[DATAGRAM_KEY_BYTES];
 static struct datagram heard; /* the last */
 
-/* Reads what node 1 has sent; how many of a type, 0: of any. */
+/* Read the datagrams that node 1 has sent. Return how many have a type; 0: any type. */
 static unsigned hear(unsigned type)
 {
     uint8_t bytes[DATAGRAM_MAX];
@@ -193,7 +194,8 @@ static void give_sealed(struct datagram datagram, bool dropped)
     give(bytes, datagram_write(&datagram, key, bytes), dropped);
 }
 
-/* With back-off while it is called for; an answer counts if it is to this question. */
+/* Requests repeat with back-off while the blob is called for; an answer counts only if it belongs
+ * to this request. */
 TEST(asks_for_a_blob_until_its_answer_comes)
 {
     struct datagram answer = {.type = DATAGRAM_BLOB, .recipient = 1, .from = 9, .id = 7};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which cores the workers get, and whether they poll: by rule, on machines made up here. Priorities
- * of this process, and of the holder of a lock.
+ * The cores that workers get, and whether workers poll, by rule on simulated machines. The
+ * priorities of this process, and of the holder of a lock.
  */
 #include "cpu_placement.h"
 #include "lock.h"
@@ -15,7 +15,7 @@
 static struct core machine[MACHINE];
 static int no_numa[CORES_LANES_MAX];
 
-/* Cores 0 to 15, the lower half on NUMA node 0. */
+/* A machine of cores 0 to 15, the lower half on NUMA node 0. */
 static struct cores_ask a_machine(size_t cores, size_t lanes)
 {
     for (int i = 0; i < MACHINE; i++)
@@ -25,7 +25,8 @@ static struct cores_ask a_machine(size_t cores, size_t lanes)
         .usable = machine, .usable_count = cores, .lanes = no_numa, .lane_count = lanes};
 }
 
-/* What is asked of a machine, and what its first workers get, or why they can't. */
+/* A machine of some cores, the choice that is requested, and the cores of its first workers or the
+ * refusal. */
 TEST_ROWS(each_choice_follows_the_rules, "choice")
 {
     static const char *const policies[] = {"auto", "sleep", "poll"};
@@ -96,7 +97,7 @@ TEST(this_machine_has_a_core)
         assert_true(cores[i].number > cores[i - 1].number);
 }
 
-/* A nice value that the process was started with is set again. */
+/* The nice value with which the process was started is restored. */
 TEST(what_was_claimed_is_given_back)
 {
     int policy = sched_getscheduler(0);
@@ -112,7 +113,7 @@ TEST(what_was_claimed_is_given_back)
     assert_int_equal(getpriority(PRIO_PROCESS, 0), 5);
 }
 
-/* Below 0 for a real-time priority, field 18 of proc(5)'s stat. */
+/* Return field 18 of proc(5)'s stat, which is below 0 for a real-time priority. */
 static int present_priority(void)
 {
     FILE *stat = fopen("/proc/thread-self/stat", "re");
@@ -135,7 +136,8 @@ static void *wait_for_lock(void *lock)
     return NULL;
 }
 
-/* The kernel says so while a real-time thread waits for the lock of an ordinary one. */
+/* The kernel shows a raised priority while a real-time thread waits for the lock of an ordinary
+ * one. */
 TEST(a_lock_s_holder_runs_at_the_priority_of_who_waits)
 {
     const struct sched_param param = {.sched_priority = 10};

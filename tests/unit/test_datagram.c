@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The datagram's bytes: every bit is covered by the seal, whatever is not exactly right is refused;
- * and a seeded, bounded run of the fuzzer's entry point (tests/fuzz/datagram.c), with inputs that
- * are near right ones: datagrams of each type come back as they were written.
+ * The bytes of datagrams: the seal covers every bit, and every invalid field is refused. Then a
+ * seeded, bounded run of the fuzzer's entry point (tests/fuzz/datagram.c) with almost valid inputs:
+ * datagrams of each type come back as they were written.
  */
 #include "../fuzz/fuzz.h"
 #include "datagram.h"
@@ -52,7 +52,7 @@ static struct datagram random_datagram(unsigned type, uint64_t *random)
     return datagram;
 }
 
-/* Little-endian, and only as many maxima as say something. */
+/* Fields are little-endian, and only the maxima that carry a value take bytes. */
 TEST(has_a_documented_layout)
 {
     static const char right[] =
@@ -82,7 +82,8 @@ TEST(has_a_documented_layout)
     assert_memory_equal(bytes, right, sizeof(right));
 }
 
-/* Under another key, run id or number of nodes, with any bit turned, of any other length. */
+/* A datagram is refused under another key, run id or number of nodes, with any bit changed, and at
+ * any other length. */
 TEST(refuses_what_is_not_as_it_was_sealed)
 {
     uint8_t run_key[DATAGRAM_KEY_BYTES] = {1}, keys[4][DATAGRAM_KEY_BYTES];
@@ -110,7 +111,7 @@ TEST(refuses_what_is_not_as_it_was_sealed)
     }
 }
 
-/* What a holder of the key may not say either. */
+/* Fields that are refused even from a holder of the key. */
 TEST(refuses_impossible_fields)
 {
 #define AT(member) offsetof(struct datagram, member)
@@ -129,15 +130,15 @@ TEST(refuses_impossible_fields)
         {DATAGRAM_BEAT, AT(root_bound_ns) + 7, 0x80}, /* far below -1 */
         {DATAGRAM_ARRIVAL, AT(values.said), BARRIER_MAXIMA + 1},
         {DATAGRAM_ARRIVAL, AT(values.said), 0},           /* fewer than there are bytes for */
-        {DATAGRAM_ARRIVAL, AT(values.maximum) + 7, 0x80}, /* the last says nothing */
+        {DATAGRAM_ARRIVAL, AT(values.maximum) + 7, 0x80}, /* the last maximum is not present */
         {DATAGRAM_ABORT, AT(fault.missing), 2},
         {DATAGRAM_ABORT, AT(fault.impossible), 2},
         {DATAGRAM_ABORT, AT(fault.heard), 2},
         {DATAGRAM_ABORT, AT(fault.zero), 1},
         {DATAGRAM_ABORT, AT(fault.silence_ns) + 7, 0x80},
-        {DATAGRAM_ABORT, AT(fault.text) + 255, 'x'}, /* no end */
+        {DATAGRAM_ABORT, AT(fault.text) + 255, 'x'}, /* a text without an end */
         {DATAGRAM_ABORT, AT(fault.text), '\n'},
-        {DATAGRAM_ABORT, AT(fault.text), 0}, /* and more behind its end */
+        {DATAGRAM_ABORT, AT(fault.text), 0}, /* characters behind the text's end */
         {DATAGRAM_ABORT, AT(fault.text), 0x80},
         {DATAGRAM_BLOB, AT(blob.size), BLOB_BYTES_MAX + 1},
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Documents and their stream: what is accepted, and the sentence of each refusal.
+ * Documents and their stream: accepted documents, and the sentence of each refusal.
  */
 #include "documents.h"
 #include "option.h"
@@ -9,7 +9,7 @@
 
 #include <fcntl.h>
 
-/* What options a transport may have. */
+/* Each transport accepts its own options only. */
 struct fast_options {
     uint32_t mode;
     uint8_t small;
@@ -66,7 +66,7 @@ static struct document *read_well(const char *text)
 #define TRIAL PART "}], "
 #define RATE "load: {fps: 1}, window_ns: 1"
 
-/* A part has what it says, and else the trial's; options are its transport's. */
+/* A part has its own values, else the trial's; its options are its transport's. */
 TEST(a_trial_is_read_with_its_parts)
 {
     struct document *document = read_well(
@@ -93,7 +93,7 @@ TEST(a_trial_is_read_with_its_parts)
     document_free(document);
 }
 
-/* What is absent has its default. */
+/* Absent keys have their defaults. */
 TEST(a_short_trial_has_defaults)
 {
     for (int stamps = 0; stamps < 2; stamps++) {
@@ -157,7 +157,7 @@ TEST_ROWS(each_mistake_is_one_sentence, "mistake")
 
 /* --- streams --- */
 
-/* A stream that comes by a pipe. */
+/* Open a stream that reads a pipe. */
 static struct input *input;
 static int reader, writer;
 
@@ -180,7 +180,8 @@ static void finish(void)
     close(writer);
 }
 
-/* Writes all of it, read by the input whenever the pipe is full; the input's answer. */
+/* Write the whole text; the input reads whenever the pipe is full. Return the input's last result.
+ */
 static int feed(const char *text, size_t size, struct err *err)
 {
     int rc = 0;
@@ -197,7 +198,7 @@ static int feed(const char *text, size_t size, struct err *err)
     return rc;
 }
 
-/* The next document's beat; -1: none is whole. */
+/* Return the next document's beat; -1: no document is whole. */
 static int64_t next_beat(void)
 {
     struct document *document;
@@ -214,14 +215,14 @@ static int64_t next_beat(void)
     return beat;
 }
 
-/* In whatever pieces it comes, beats 1, 2 ... and no more. */
+/* Documents that arrive in pieces of any size are read as beats 1, 2 ... and no more. */
 TEST(a_stream_gives_document_after_document)
 {
     static const struct {
         const char *text;
-        int64_t beats; /* before the stream's end ... */
+        int64_t beats; /* documents of a pipe are read before its end ... */
         int64_t
-            whole_at_end; /* ... and of a file once it has ended: its last one may lack a newline */
+            whole_at_end; /* ... and of a file when it has ended: its last one may lack a newline */
     } streams[] = {
         {"{\"heartbeat\": 1}\n\n{\"heartbeat\": 2}\r\n {\"heartbeat\": 3} \n", 3, 0},
         {"\n\n{\"heartbeat\": 1}\n\n", 1, 0},
@@ -265,8 +266,9 @@ TEST(lines_are_counted_over_the_whole_stream)
     struct err err = {0};
 
     begin(false);
-    assert_int_equal(input_read(input, &err), 0); /* nothing is there: it does not wait, ... */
-    assert_int_equal(fcntl(reader, F_GETFL) & O_NONBLOCK, 0); /* and others' file is as it was */
+    assert_int_equal(input_read(input, &err), 0); /* without input the reader does not wait, ... */
+    assert_int_equal(fcntl(reader, F_GETFL) & O_NONBLOCK,
+                     0); /* ... and does not change the file for other processes */
     assert_int_equal(feed(text, sizeof text - 1, &err), 0);
     assert_int_equal(next_beat(), 1);
     assert_int_equal(input_next(input, &document, &err), -EINVAL);

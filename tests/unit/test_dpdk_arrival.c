@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A device's time stamps as local time, on clocks that are made here: conversion, wrap, drift, and
- * stamps that can't be. The functions of DPDK that ask a device are this file's, and so is the
- * local time (ld --wrap).
+ * A device's time stamps as local time, on simulated clocks: conversion, wrap, drift, and
+ * impossible stamps. This file replaces DPDK's functions that read a device, and the local time (ld
+ * --wrap).
  */
 #define ALLOW_EXPERIMENTAL_API /* rte_eth_read_clock */
 #include "arrival.h"
@@ -18,7 +18,7 @@
 #define FLAG (1 << 5) /* of its ol_flags */
 #define HZ 156250000u /* as some NICs' clocks have */
 
-#define READ_NS 2000 /* what reading the device's clock takes */
+#define READ_NS 2000 /* time that a reading of the device's clock takes */
 
 static struct {
     uint64_t origin; /* ticks at local time 0 */
@@ -59,8 +59,8 @@ int rte_mbuf_dyn_rx_timestamp_register(int *field, uint64_t *flag)
 
 #define NOW_NS (10 * NS_PER_S)
 
-/* A stamp is `age_ns` old, and the device's clock was first read `span_ns` before NOW_NS: the age
- * of the frame that follows from both. */
+/* A stamp is `age_ns` old, and the device's clock was first read `span_ns` before NOW_NS:
+ * `expected_ns` is the frame's age by both. */
 TEST(a_stamp_becomes_local_time)
 {
     static const struct {
@@ -74,7 +74,8 @@ TEST(a_stamp_becomes_local_time)
         /* Its ticks wrap between the stamp and now, then between the first look and the stamp. */
         {(uint64_t)-10 * HZ + 1000, 5 * NS_PER_S, 40000, 40000},
         {(uint64_t)-8 * HZ, 5 * NS_PER_S, 40000, 40000},
-        /* What can't be is now: a rate that is not known yet, the future, too old, none, stuck. */
+        /* Impossible stamps count as now: the rate is not known yet; the stamp is of the future,
+         * too old, missing, or never changes. */
         {987654321, 50 * NS_PER_MS, 40000, 0},
         {987654321, 5 * NS_PER_S, -40000, 0},
         {987654321, 5 * NS_PER_S, 2 * NS_PER_S, 0},
@@ -95,8 +96,8 @@ TEST(a_stamp_becomes_local_time)
     }
 }
 
-/* A device that runs 200 ppm fast is no matter: its rate is what was seen. One that changed its
- * rate by so much after half of the time is off by 100 ppm of a frame's age. */
+/* A device that runs 200 ppm fast causes no error, since its rate is measured. If it changes its
+ * rate by as much after half of the time, the error is 100 ppm of a frame's age. */
 TEST(drift_is_seen_as_rate)
 {
     static const double ticks[] = {10 * 1.0002, 5 + 5 * 1.0002};
@@ -112,7 +113,7 @@ TEST(drift_is_seen_as_rate)
     }
 }
 
-/* The device's clock is read while a frame is looked at, not before. */
+/* The device's clock is read while a frame is taken, not before. */
 TEST(a_frame_is_timed_by_the_device)
 {
     static struct arrival_clock clock;
@@ -136,7 +137,7 @@ TEST(a_frame_is_timed_by_the_device)
     frame.ol_flags = FLAG;
     device.broken = true;
     stamped_ns = local_ns;
-    assert_int_equal(arrival_ns(&clock, &frame), stamped_ns); /* when it was looked at */
+    assert_int_equal(arrival_ns(&clock, &frame), stamped_ns); /* when it was taken */
     arrival_begin(&clock, 7);
     assert_false(clock.runs);
 }

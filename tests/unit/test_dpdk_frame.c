@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames as bytes: headers and what becomes of ARP and neighbour discovery beside what stands in
- * dpdk_frame.txt, checksums that stay right for every sequence and time, and damage of any one bit
- * that is found. (Wireshark reads frames in tests/system/test_capture.py.)
+ * Frames as bytes. Beside the rows of dpdk_frame.txt: headers, answers to ARP and neighbour
+ * discovery, checksums that stay right for every sequence and time, and detection of any changed
+ * bit. (Wireshark reads frames in tests/system/test_capture.py.)
  */
 #include "../fuzz/shapes.h"
 #include "arp_nd_responder.h"
 #include "prng.h"
 #include "unit.h"
 
-/* RFC 1071, byte by byte: the parser's own. */
+/* Compute the checksum of RFC 1071 byte by byte, independent of the engine's. */
 static uint32_t plain_sum(uint32_t sum, const uint8_t *data, uint32_t size)
 {
     for (uint32_t i = 0; i < size; i++)
@@ -28,7 +28,8 @@ static uint32_t be(const uint8_t *at, unsigned bytes)
     return value;
 }
 
-/* Lengths and checksums, of IPv4, of UDP with its pseudo header, of the signature; and the fill. */
+/* Check lengths and checksums (of IPv4, of UDP with its pseudo header, of the signature) and the
+ * fill. */
 static void check_sums(const uint8_t *frame, const struct frame_shape *shape, uint32_t length,
                        int64_t time_ns)
 {
@@ -61,7 +62,7 @@ static uint32_t read_hex(uint8_t *bytes, const char *hex)
     return length;
 }
 
-/* With the signature of number 0x12345678 at 0x123456789abc ns. */
+/* Make a frame with the signature of number 0x12345678 at 0x123456789abc ns. */
 TEST_ROWS(headers_are_these, "header")
 {
     static const uint8_t signature[] = {0xbe, 0xef, 0x00, 0x03, 0x9c, 0x40, 0x12, 0x34,
@@ -75,7 +76,7 @@ TEST_ROWS(headers_are_these, "header")
     assert_memory_equal(frame + shape.payload, signature, sizeof signature);
 }
 
-/* Of every size of every kind, odd ones too; whatever is stamped, the headers stay as they are. */
+/* Frames of every size and kind, also odd sizes: whatever the stamp, the headers stay the same. */
 TEST(lengths_and_checksums_are_right)
 {
     static const uint32_t sequences[] = {0, 1, 0xffff, 0x10000, 0x7fffffff, 0xffffffff};
@@ -98,10 +99,10 @@ TEST(lengths_and_checksums_are_right)
             assert_memory_equal(first, frame, shape.payload);
         }
     }
-    assert_int_equal(signature_time(-5).sum, 0); /* before the start: the start */
+    assert_int_equal(signature_time(-5).sum, 0); /* a time before the start becomes the start */
 }
 
-/* As the fuzzer's entry point checks it. */
+/* Check a frame with the fuzzer's entry point. */
 TEST(any_flipped_bit_is_found)
 {
     for (uint8_t kind = 0; kind < KINDS; kind++)
@@ -147,15 +148,15 @@ TEST_ROWS(each_frame_is_taken_for_what_it_is, "frame")
     assert_int_equal(responder_handle(&responder, frame, length, answer, &answered),
                      replies ? RESPONDER_REPLIES : RESPONDER_IGNORES);
     due = read_hex(expected, row->fields[3]);
-    assert_int_equal(answered, due > 0 && due < 60 ? 60 : due); /* ours are padded */
+    assert_int_equal(answered, due > 0 && due < 60 ? 60 : due); /* the engine's frames are padded */
     assert_memory_equal(answer, expected, answered);
     assert_int_equal(responder.gateway_known, finds);
     if (finds)
         assert_memory_equal(responder.gateway_mac, other, 6);
 }
 
-/* A port announces itself to a group, so that every switch learns its address, in frames of at
- * least 60 bytes; another responder hears them, with a VLAN tag or without. */
+/* A port announces itself to a multicast group, in frames of at least 60 bytes, so that every
+ * switch learns its address; another responder accepts them, with and without a VLAN tag. */
 TEST(announcements_are_heard)
 {
     static const uint8_t groups[][6] = {[HEADER_L2] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ports over net_null: what opening one must not disturb in its process, and what is limited; what
- * queues and offloads it gets of devices that this machine need not have; and flow isolation
- * without a device that has it: what would reach a driver's rte_flow is caught on the way (ld
- * --wrap) and written down, the order of calls and each rule byte by byte (dpdk_port.txt).
+ * Ports over net_null: opening one leaves its process unchanged, and has limits; queues and
+ * offloads on simulated devices; flow isolation on a simulated driver: calls of rte_flow are
+ * intercepted (ld --wrap) and recorded, with their order and each rule byte by byte
+ * (dpdk_port.txt).
  */
 #include "eal.h"
 #include "log.h"
@@ -36,7 +36,7 @@ static struct transport_port *open_port(const struct port_conf *conf)
 
 static const struct port_conf null_conf = {.name = "n:e0", .vdev = "net_null0,no-rx=1"};
 
-/* The caller keeps its core, its signals and a clean file system; after closing nothing is left. */
+/* The caller keeps its core, its signals and a clean file system; closing frees everything. */
 TEST(opening_disturbs_nothing)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGBUS};
@@ -135,21 +135,21 @@ TEST(threads_are_numbered)
 #define FAST_FREE RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
 #define HASHES (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP)
 
-/* One queue is not spread, several by what the device hashes of ours; fast free gives every pool a
- * send queue, where there are as many. */
+/* One queue has no RSS; several queues have the hash fields that the device supports. Fast free
+ * gives each send queue a pool of its own, where there are as many. */
 TEST(a_port_gets_the_queues_that_it_asks_for)
 {
     static const struct {
         uint32_t asked;
         bool at_most;
-        uint16_t receives, sends;     /* that the device has, and */
+        uint16_t receives, sends;     /* queues and */
         uint64_t offloads;            /* its */
-        struct queue_layout expected; /* no queues: it is refused */
+        struct queue_layout expected; /* no queues: a refusal */
     } cases[] = {
         {0, false, 8, 8, 0, {1, 1, 0, 0}},
         {4, false, 8, 8, 0, {4, 4, 0, HASHES}},
         {4, false, 8, 8, FAST_FREE, {4, 8, FAST_FREE, HASHES}},
-        {5, false, 8, 8, FAST_FREE, {5, 5, 0, HASHES}}, /* 10 send queues are more than 8 */
+        {5, false, 8, 8, FAST_FREE, {5, 5, 0, HASHES}}, /* 10 send queues exceed 8 */
         {5, true, 8, 4, 0, {4, 4, 0, HASHES}},
         {5, false, 8, 4, 0, {0}},
     };
@@ -177,8 +177,8 @@ TEST(a_port_gets_the_queues_that_it_asks_for)
     }
 }
 
-/* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
- * of 256, the worker's and the main thread's): the device still finds a buffer. */
+/* Rings, the forwarder's queue, a burst, and each core's cache (384 of 256, the worker's and the
+ * main thread's) are full: the device still finds a buffer. */
 TEST(a_forwarder_has_buffers_for_all_that_it_holds)
 {
     static const uint16_t rings[][2] = {
@@ -197,17 +197,17 @@ TEST(a_forwarder_has_buffers_for_all_that_it_holds)
 
 /* --- isolation ---------------------------------------------------------------------------------*/
 
-/* The driver that is played. */
+/* The simulated driver. */
 struct driver {
-    int isolate_returns; /* net_tap returns a positive number when it fails; 0: it isolates */
-    bool isolate_really; /* net_null is asked */
+    int isolate_returns; /* net_tap returns a positive number on failure; 0: it isolates */
+    bool isolate_really; /* the call goes to net_null */
     enum rte_flow_item_type unknown; /* rules with this item are refused; 0 (END): none */
     int mac_add_returns;
 };
 
 static struct driver driver;
-static FILE *notes;    /* what it was asked, a line each; NULL: nothing is written down */
-static unsigned rules; /* that stand */
+static FILE *notes;    /* its calls, a line each; NULL: none are recorded */
+static unsigned rules; /* rules in force */
 
 #define note(...) ((void)(notes != NULL && fprintf(notes, __VA_ARGS__)))
 
@@ -303,7 +303,7 @@ struct rte_flow *__wrap_rte_flow_create(uint16_t id, const struct rte_flow_attr 
     return (struct rte_flow *)(uintptr_t)rules;
 }
 
-/* The last one made goes first. */
+/* The last rule is removed first. */
 int __wrap_rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *error)
 {
     assert_int_equal((uintptr_t)flow, rules);
@@ -351,7 +351,7 @@ int __wrap_rte_eth_dev_mac_addr_add(uint16_t id, struct rte_ether_addr *mac, uin
 #define BOTH .vdev = NULL_DEVICE, .mac = "keep", .ipv4 = V4, .ipv6 = V6, .shared = true
 #define UNKNOWN(item) .driver = {.unknown = RTE_FLOW_ITEM_TYPE_##item}
 
-/* What a driver plays while a port is opened and closed. */
+/* A driver's behaviour while a port is opened and closed. */
 static const struct {
     const char *what;
     struct port_conf conf;
@@ -366,7 +366,8 @@ static const struct {
     {"no isolation: refused before it starts", .conf = {BOTH},
      .driver = {.isolate_returns = ENOTSUP}},
     {"the device's own answer", .conf = {BOTH}, .driver = {.isolate_really = true}},
-    /* What the load needs must be told apart; what a gateway asks, where there is one. */
+    /* The device must match the fields of the load's frames, and of a gateway's requests where
+     * there is one. */
     {"no VLAN", .conf = {BOTH}, UNKNOWN(VLAN)},
     {"no IPv4", .conf = {BOTH}, UNKNOWN(IPV4)},
     {"no IPv6", .conf = {BOTH}, UNKNOWN(IPV6)},

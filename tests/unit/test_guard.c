@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The guard: its judgement on maps drawn by hand (bonds, VLANs, VRFs, namespaces out of sight: what
- * the kernel of the moment may not have), its reading of /sys in a folder of ours, and on real
- * devices in network namespaces made here. And it fails closed: each of the kernel's answers is
- * replaced in turn by an error (ld --wrap; what else an answer can be is test_netlink.c's). Without
- * the privilege to make a namespace the second half is skipped.
+ * The guard: its judgement on maps made by hand (bonds, VLANs, VRFs, invisible namespaces, which
+ * the present kernel may lack), its reading of /sys in a temporary folder, and its judgement of
+ * real devices in temporary network namespaces. It fails closed: each of the kernel's answers is
+ * replaced in turn by an error (ld --wrap; test_netlink.c covers other damage). Without the
+ * privilege to make a namespace the second half is skipped.
  */
 #include "guard.h"
 #include "guard_map.h"
@@ -79,10 +79,9 @@ TEST_ROWS(each_drawing_is_judged, "map")
 
 /* --- /sys --- */
 
-/* What is laid out in a folder of ours, by sh(1). IPoIB: the GID table names no interface, but one
- * lies on the same PCI device. RoCE: any GID may name one, not the first alone. mlx5_9: a function
- * without any kernel interface carries nothing that the kernel knows of. odd0: neither GIDs nor a
- * device. */
+/* Devices in a temporary folder, made by sh(1). IPoIB: the GID table names no interface, but one
+ * lies on the same PCI device. RoCE: any GID may name an interface, not only the first. mlx5_9: a
+ * function without any kernel interface. odd0: neither GIDs nor a device. */
 static const char layout[] =
     "pci=sys/bus/pci/devices rdma=sys/class/infiniband && "
     "mkdir -p $pci/0000:3b:00.0/net/ens1f0 $pci/0000:3b:02.0/virtio3/net/vf0 "
@@ -99,7 +98,7 @@ TEST(interfaces_are_found_in_sys)
         const char *device;
         int code;
         size_t count;
-        const char *says; /* the first one's name, or the sentence */
+        const char *says; /* name of the first interface, or the sentence */
     } cases[] = {
         {"0000:3b:00.0", 0, 1, "ens1f0"},
         {"0000:3b:02.0", 0, 1, "vf0"},
@@ -131,14 +130,14 @@ TEST(interfaces_are_found_in_sys)
 
 /* --- real devices --- */
 
-/* Two namespaces of this process, `$h` and `$a` of a command: `here` is where the test's thread
- * lives, the other away. */
+/* Two namespaces of this process, `$h` and `$a` in a command: the test's thread is in `here`, not
+ * in `away`. */
 static char here[32];
 
 #define QUIET "2>/dev/null"
 #define must(command) assert_true(ip("", command))
 
-/* Runs one command of ip(8) and returns whether it worked. */
+/* Run one command of ip(8). Return whether it worked. */
 static bool ip(const char *quiet, const char *command)
 {
     char whole[320];
@@ -174,7 +173,7 @@ static void fresh(void)
     must("-n $a link set v1 up && ip -n $a link set w1 up");
 }
 
-/* "> v0 EINVAL words", with or without code and words. */
+/* "> v0 EINVAL words": the expected result; code and words are optional. */
 static void check_step(const char *step, const char *controller)
 {
     static const struct {
@@ -203,7 +202,7 @@ static void check_step(const char *step, const char *controller)
     assert_judged(step, code, right, &err, *says ? says + 1 : NULL);
 }
 
-/* Those of guard.txt. */
+/* The commands and results of guard.txt. */
 TEST_BETWEEN(each_scenario_is_judged, NULL, away_with)
 {
     FILE *scenarios = fopen(unit_argument, "r");
@@ -265,7 +264,7 @@ TEST(a_device_without_kernel_is_never_shared)
 
 /* --- damaged answers --- */
 
-/* Changes a datagram of so many bytes, and returns how many of them are left. */
+/* Damage a datagram of `bytes` bytes. Return the bytes that are left. */
 typedef ssize_t damage_fn(struct nlmsghdr *first, ssize_t bytes);
 
 static damage_fn *damage;
@@ -300,7 +299,7 @@ static ssize_t interrupt(struct nlmsghdr *first, ssize_t bytes)
     return bytes;
 }
 
-/* With the controller's route, which is looked up, too. */
+/* Check with the controller's route, which is looked up, too. */
 static int check_damaged(damage_fn *how, int which, struct err *err)
 {
     static const struct guard_rules rules = {.driver = "af_packet", .controller = "198.18.9.9"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What is counted of times and of frames for others: histograms against the sorted values
- * themselves, delays against sums by hand, flows that stray.
+ * Measurements of times and of misdelivered frames: histograms against the sorted values, delays
+ * against sums by hand, flows that arrive at the wrong port.
  */
 #include "counters.h"
 #include "delay_stats.h"
@@ -22,8 +22,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* As histogram.h says it, by which readers rebuild values: buckets follow each other without gap or
- * overlap, and each is as narrow as promised. */
+/* By the formulas of histogram.h, by which readers rebuild values, buckets follow each other
+ * without gap or overlap, and each is as narrow as promised. */
 TEST(buckets_tile)
 {
     uint64_t least = 0;
@@ -85,8 +85,8 @@ TEST(quantiles_are_within_the_error)
     }
 }
 
-/* Beyond the scale: counted, its greatest kept, its size in no bucket. An empty one adds nothing.
- */
+/* A value beyond the scale is counted and can be the maximum, but is in no bucket. An empty
+ * histogram adds nothing. */
 TEST(ends_of_the_scale)
 {
     static struct histogram empty;
@@ -127,8 +127,8 @@ static const struct histogram *summed(enum delay_kind kind)
     return &sum;
 }
 
-/* Delays as they come, of which stream, with how far each is ahead, and what they come to: their
- * number, sum, least and greatest. */
+/* Delays in order of arrival, their stream, the distance that each is ahead, and the result:
+ * number, sum, minimum and maximum. */
 TEST_ROWS(delays_are_as_by_hand, "delays")
 {
     const char *at = row->fields[0];
@@ -154,8 +154,8 @@ TEST(no_delay_is_negative)
     assert_int_equal(delay_stats_delay(400, 1000), 0);
 }
 
-/* Runs of equal delays come to what frames come to one by one; a run may be longer than its
- * counter (a clock that is behind makes all delays 0). */
+/* A run of equal delays gives the same result as its frames one by one; a run may be longer than
+ * its counter (a clock that is behind makes all delays 0). */
 TEST_BETWEEN(runs_are_single_frames, fresh, NULL)
 {
     static struct histogram one_way, ipdv;
@@ -189,8 +189,8 @@ TEST_BETWEEN(runs_are_single_frames, fresh, NULL)
 
 /* --- frames for others -------------------------------------------------------------------------*/
 
-/* Flows are told apart as long as there is room, in two queues' tables; the others are counted
- * together, and none is lost from the sum. */
+/* Flows have their own counts while there is room, in the tables of two queues; the others share
+ * one count, and the sum loses none. */
 TEST(strays_are_told_apart)
 {
     static struct port_count counts[2];
@@ -223,7 +223,7 @@ TEST(counts_of_queues_add_up)
                                    .first_ns = 40,
                                    .last_ns = 55};
 
-    flow_side_add(&all, &none); /* a queue by which nothing came says nothing of times */
+    flow_side_add(&all, &none); /* a queue that received nothing has no times */
     assert_int_equal(all.first_ns, 50);
     flow_side_add(&all, &more);
     assert_int_equal(all.live.frames, 5);

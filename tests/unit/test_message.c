@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages made and verified without any I/O: as a stream of bytes and one by one, whole, damaged,
- * lost, late, twice; and a seeded, bounded run of the fuzzer's entry point (tests/fuzz/message.c).
+ * Messages made and verified without I/O: as a stream of bytes and one by one, complete, damaged,
+ * lost, late, and repeated; and a seeded, bounded run of the fuzzer's entry point
+ * (tests/fuzz/message.c).
  */
 #include "../fuzz/fuzz.h"
 #include "message.h"
@@ -16,9 +17,9 @@ static struct bed {
     struct message_stream end;
     struct flow_side side;
     struct port_count count;
-    uint8_t *last; /* the message that was made last */
+    uint8_t *last; /* the last message */
     size_t bytes;
-    uint8_t data[ROOM]; /* all that were made */
+    uint8_t data[ROOM]; /* all messages */
 } bed;
 
 static const uint32_t one_size[] = {1000};
@@ -43,7 +44,7 @@ static void begin(const uint32_t *sizes, uint32_t count, uint64_t total)
     message_cursor_start(&bed.end.at, &bed.script);
 }
 
-/* Makes both ends use random sizes. */
+/* Make both ends use random sizes. */
 static void draw_sizes(uint32_t least, uint32_t most)
 {
     bed.script.drawn = bed.end.script.drawn = prng_sizes(7, least, most);
@@ -51,7 +52,7 @@ static void draw_sizes(uint32_t least, uint32_t most)
     message_cursor_start(&bed.end.at, &bed.script);
 }
 
-/* Makes the present message behind those before it; returns its length and goes on. */
+/* Append the present message to those before it. Return its length, and go on to the next. */
 static uint32_t make(void)
 {
     struct message_header header = message_cursor_header(&bed.at, &bed.script);
@@ -68,7 +69,7 @@ static uint32_t make(void)
     return length;
 }
 
-/* Makes the present message in place of those before it; returns its length. */
+/* Replace earlier messages by the present one. Return its length. */
 static uint32_t make_alone(void)
 {
     bed.bytes = 0;
@@ -80,7 +81,7 @@ static void take(uint32_t length)
     message_stream_take(&bed.end, bed.last, length);
 }
 
-/* Makes messages up to `limit` bytes or the script's end, and the end mark. */
+/* Make messages up to `limit` bytes or the script's end, and the end mark. */
 static void make_stream(size_t limit)
 {
     struct message_header end;
@@ -136,7 +137,7 @@ TEST(streams_are_whole_in_any_pieces)
     }
 }
 
-/* Whatever byte of a stream is changed, exactly that is not delivered, or the end is not whole. */
+/* A changed byte of a stream makes exactly that byte undelivered, or the end incomplete. */
 TEST(every_flipped_byte)
 {
     for (size_t at = 0; at < 3 * 1000 + MESSAGE_HEADER_BYTES; at++) {
@@ -155,7 +156,7 @@ TEST(every_flipped_byte)
 
 enum damage { FALSE_END, SWAPPED, REPEATED, MISSING, WRONG_SEQUENCE, OTHER_FLOW };
 
-/* Damages a stream of ten messages of 1,000 bytes. */
+/* Damage a stream of ten messages of 1,000 bytes. */
 static void spoil(enum damage damage)
 {
     uint8_t message[1000], *fifth = bed.data + 4000;
@@ -188,7 +189,7 @@ TEST(damaged_streams)
     } cases[] = {
         {FALSE_END, 1, 1000, 9000 + MESSAGE_HEADER_BYTES, 0, false},
         {SWAPPED, 8, 8000, 2000, 1, true},
-        /* From a message that came twice on, none is where it has to be. */
+        /* After a message that came twice, no byte of the stream is at its place. */
         {REPEATED, 5, 5000, 6000 + MESSAGE_HEADER_BYTES, 5, false},
         {MISSING, 4, 4000, 5000 + MESSAGE_HEADER_BYTES, 0, false},
         /* One wrong bit in a header's sequence costs that message, not those behind it. */
@@ -229,8 +230,8 @@ TEST(a_skip_ends_where_steps_would)
     }
 }
 
-/* A message that is another stream's has nearly all bytes wrong, as one that is another of its own
- * has (damaged_streams). */
+/* A message of another stream has nearly all bytes wrong, and so has a wrong message of the same
+ * stream (damaged_streams). */
 TEST(payloads_of_streams_differ)
 {
     begin(one_size, 1, FLOW_ENDLESS);
@@ -242,7 +243,7 @@ TEST(payloads_of_streams_differ)
 
 /* --- whole messages --- */
 
-/* Of sizes in turn, or drawn: both ends come to the same. */
+/* Sizes in turn, or random ones: both ends compute the same. */
 TEST(whole_messages_count)
 {
     for (unsigned drawn = 0; drawn < 2; drawn++) {
@@ -265,8 +266,8 @@ TEST(whole_messages_count)
     }
 }
 
-/* Each wrong byte; all of a message of another length; nearly all of an old one that lies in place,
- * whether or not its header is new. */
+/* Each wrong byte counts; so do all bytes of a message of another length, and nearly all of an old
+ * message in place of the new one, whether or not its header is new. */
 TEST(damage_is_counted)
 {
     begin(mixed, COUNT(mixed), FLOW_ENDLESS);
@@ -297,8 +298,9 @@ TEST(damage_is_counted)
     }
 }
 
-/* In a stream's large messages a wrong last word is always found, a wrong block of any eighth of a
- * message, too; a single byte only when it is sampled, but then counted exactly. */
+/* In large messages of a stream a wrong last word is always found, and so is a wrong block of any
+ * eighth of a message; a single byte is found only when it is sampled, but is then counted exactly.
+ */
 TEST(samples_find_damage)
 {
     static const uint32_t size[] = {65536};
@@ -323,14 +325,14 @@ TEST(samples_find_damage)
             assert_true(bed.side.corrupted > before + 8000);
         found += i < 1200 && bed.side.corrupted > before;
     }
-    /* Those that are compared whole (every 64th), and the one whose sample is there. */
+    /* The messages that are compared whole (every 64th), and the one whose sample has the byte. */
     assert_true(found >= 1200 / MESSAGE_WHOLE_EVERY);
     assert_int_equal(bed.side.live.messages + found, 1200);
 }
 
 /* --- an unreliable service --- */
 
-/* Messages come in this order, of those that were sent. */
+/* The order in which sent messages arrive. */
 TEST(what_is_lost_late_or_twice_is_told_apart)
 {
     static const struct {
@@ -357,13 +359,13 @@ TEST(what_is_lost_late_or_twice_is_told_apart)
         assert_int_equal(bed.end.missed, cases[i].missed);
         assert_int_equal(bed.side.duplicated, cases[i].duplicated);
         assert_int_equal(bed.side.late, cases[i].late);
-        if (i == 1) /* the answering side knows which have come */
+        if (i == 1) /* the answering side knows which messages have come */
             assert_true(message_stream_has(&bed.end, 3) && !message_stream_has(&bed.end, 2));
     }
 }
 
-/* A message is of this stream, or none. A number from the wire may be anything: a jump takes a
- * round of the sizes, or is refused. */
+/* A message belongs to this stream, or is rejected. A number from the network may be anything: a
+ * jump takes one round of the sizes, or is refused. */
 TEST(what_is_forged_is_foreign)
 {
     static const uint32_t sizes[] = {4, 8};
@@ -372,7 +374,7 @@ TEST(what_is_forged_is_foreign)
     bed.end.unreliable = true;
     make();
     assert_true(message_stream_owns(&bed.end, bed.last, 1000));
-    for (unsigned i = 0; i < MESSAGE_HEADER_BYTES; i++) { /* all but its number and length */
+    for (unsigned i = 0; i < MESSAGE_HEADER_BYTES; i++) { /* all except its number and length */
         bed.last[i] ^= 1;
         assert_int_equal(message_stream_owns(&bed.end, bed.last, 1000), i >= 4 && i < 12);
         bed.last[i] ^= 1;
@@ -381,7 +383,7 @@ TEST(what_is_forged_is_foreign)
     assert_int_equal(bed.count.foreign, 1);
     check_counts(0, 0, 0, 0);
     begin(sizes, 2, FLOW_ENDLESS);
-    for (unsigned i = 1; i <= 1000; i++) /* by steps these took a quarter of an hour */
+    for (unsigned i = 1; i <= 1000; i++) /* in single steps these took a quarter of an hour */
         assert_false(message_stream_gap(&bed.end, i * (uint32_t)INT32_MAX, 4));
     draw_sizes(3, 50000);
     assert_true(message_stream_gap(&bed.end, INT32_MAX, 4));
@@ -389,7 +391,7 @@ TEST(what_is_forged_is_foreign)
     assert_int_equal(bed.end.at.sequence, 0);
 }
 
-/* Records that are mostly right, of a few hundred bytes, behind a script of short messages. */
+/* Records of a few hundred bytes that are mostly right, after a script of short messages. */
 TEST(survives_the_fuzzer)
 {
     uint64_t random = 4;

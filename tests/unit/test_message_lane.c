@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lane of messages over a transport that is these functions: a lane that sends to itself, over
- * a service that may lose whole messages. What is lost is given up, counted nowhere as damage, and
- * holds up nothing. What a lane sends and refuses over real sockets is the battery's.
+ * The lane of messages over a simulated transport: a lane that sends to itself, over a service that
+ * may lose whole messages. Lost messages are given up, counted nowhere as damage, and delay
+ * nothing. The battery covers a lane over real sockets, and its refusals.
  */
 #include "clock.h"
 #include "message_lane.h"
@@ -13,10 +13,10 @@
 #define BYTES_MOST 4096u
 #define BUDGET_MOST 8192u
 #define LIMIT_NS (60 * NS_PER_S)
-#define MESSAGES 40u /* are posted, answers among them; then the lane is stopped */
+#define MESSAGES 40u /* messages to post, answers included; then the lane is stopped */
 
 static struct wire {
-    uint64_t lose_every; /* every so many-th message is lost; 0: none is */
+    uint64_t lose_every; /* one in this many messages is lost; 0: none is */
     bool tears;          /* answers come in two parts, and the first has a wrong byte */
     uint64_t posted;
     unsigned finished, polls;
@@ -33,7 +33,7 @@ static struct bed {
     struct err err;
 } bed;
 
-/* The end that a stream of this lane leads to: the flow's own, or its reply's. */
+/* Return the receiving end of a stream of this lane: the flow's own, or its reply's. */
 static struct message_end *other_end(const struct message_end *out)
 {
     for (unsigned i = out->lane->out_count; i < message_lane_ends(out->lane); i++) {
@@ -133,7 +133,7 @@ static const struct message_hooks hooks = {
     .next = next,
 };
 
-/* Prepares a phase of messages of 1,000 bytes, without its lane. */
+/* Prepare a phase of messages of 1,000 bytes, without its lane. */
 static void begin(enum traffic traffic)
 {
     memset(&bed, 0, sizeof bed);
@@ -156,8 +156,9 @@ static void make(const struct message_plan *plan)
     assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &bed.err), 0);
 }
 
-/* A stream's counts at both ends; probes beside a stream, and a ping-pong, each of which loses as
- * many times as messages are lost, and no byte of its flow. An answer with a wrong byte is none. */
+/* The counts of a stream are right at both ends; probes beside a stream and a ping-pong lose as
+ * many round trips as messages are lost, and no byte of their flow. An answer with a wrong byte
+ * does not count. */
 TEST(what_is_lost_holds_up_nothing)
 {
     static const struct {

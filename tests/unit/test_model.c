@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The modelled switch in simulated time: each part of its behaviour against its formula, and what
- * it says that its planted faults did against what came out of it, frame by frame. Each station
- * sends what its load says whenever its wire is free. Switches are described as programs describe
- * them, and mistakes in descriptions are refused.
+ * The modelled switch in simulated time: each part of its behaviour against its formula, and its
+ * own counts of planted faults against its output, frame by frame. Each station sends its load
+ * whenever its wire is free. Switches are described in the documents' form, and mistakes in
+ * descriptions are refused.
  */
 #include "describe.h"
 #include "signature.h"
@@ -26,7 +26,7 @@ enum load { SILENT, TO_LAST, TO_NEXT, TO_ANY };
 
 static struct bed {
     struct description description;
-    struct model_conf *conf; /* of the description */
+    struct model_conf *conf; /* keys of the description */
     struct model_host host;
     struct model *model;
     struct {
@@ -39,10 +39,10 @@ static struct bed {
     uint64_t limit;   /* frames of each; 0: none */
     bool tagged;      /* they bear a signature with TAG, and a number */
     uint64_t random;
-    uint64_t hash;       /* of all that left, with their times */
+    uint64_t hash;       /* of all frames that left, with their times */
     uint64_t made, gone; /* frames in memory */
     int64_t now_ns;
-    void (*note)(const struct model_frame *frame); /* of each that leaves */
+    void (*note)(const struct model_frame *frame); /* called for each frame that leaves */
 } bed;
 
 static struct model_frame *make(void *context, uint32_t length)
@@ -80,7 +80,7 @@ static void leave(void *context, struct model_frame *frame, int64_t at_ns)
     release(context, frame);
 }
 
-/* Reads the description of a switch with such keys. */
+/* Read the description of a switch with these keys. */
 static int read_keys(struct description *description, struct err *err, const char *keys)
 {
     char text[4096], json[8192];
@@ -90,7 +90,7 @@ static int read_keys(struct description *description, struct err *err, const cha
     return describe_read(description, unit_json(json, text), err);
 }
 
-/* Describes a switch with `count` ports of one rate, the last one with keys of its own unless they
+/* Describe a switch with `count` ports of one rate, the last one with keys of its own unless they
  * are "", and with further keys, which end with a comma. Change `conf`, then open_bed(). */
 static void describe(unsigned count, uint64_t rate_bps, const char *keys, const char *last)
 {
@@ -131,7 +131,7 @@ static void receive(unsigned port, uint64_t from, uint64_t to, uint32_t size, ui
     bed.port[port].sent++;
 }
 
-/* Sends the next frame of a station's load; false: there is none. */
+/* Send the next frame of a station's load. Return false when there is none. */
 static bool send_next(unsigned port)
 {
     unsigned last = bed.conf->port_count - 1, to = last;
@@ -150,7 +150,7 @@ static bool send_next(unsigned port)
     return true;
 }
 
-/* Runs for `for_ns`; stations send whenever their wires are free. */
+/* Run for `for_ns`; stations send whenever their wires are free. */
 static void run(int64_t for_ns)
 {
     int64_t until_ns = bed.now_ns + for_ns;
@@ -167,7 +167,7 @@ static void run(int64_t for_ns)
     }
 }
 
-/* Runs until no frame is inside the switch; stations are silent. */
+/* Run until no frame is inside the switch; stations send nothing. */
 static void drain(void)
 {
     while (model_truth(bed.model).inside > 0 && model_next(bed.model) != MODEL_NEVER) {
@@ -176,7 +176,7 @@ static void drain(void)
     }
 }
 
-/* Opens the switch; each station sends one frame, so that the switch learns its address. */
+/* Open the switch; each station sends one frame, so that the switch learns its address. */
 static void open_bed(void)
 {
     assert_int_equal(model_open(&bed.model, bed.conf, &bed.host, 0), 0);
@@ -198,7 +198,7 @@ static uint64_t sum_dropped(const struct model_counts *counts)
     return dropped;
 }
 
-/* Drains and closes the switch: every frame was released, and the counts of each flow add up. */
+/* Drain and close the switch: every frame was released, and the counts of each flow add up. */
 static void close_bed(void)
 {
     struct model_truth truth;
@@ -221,7 +221,7 @@ static void close_bed(void)
     assert_int_equal(bed.made, bed.gone);
 }
 
-/* Returns the bit/s of layer 1 that all ports receive in a window behind `settle_ns`. */
+/* Return the bit/s of layer 1 that all ports receive in a window after `settle_ns`. */
 static double rate(int64_t settle_ns, int64_t window_ns)
 {
     uint64_t frames = 0;
@@ -235,7 +235,7 @@ static double rate(int64_t settle_ns, int64_t window_ns)
     return (double)frames * (bed.size + MODEL_LAYER1) * 8e9 / (double)window_ns;
 }
 
-/* Returns the sums of all flows' counts. */
+/* Return the sums of all flows' counts. */
 static struct model_counts totals(void)
 {
     struct model_truth truth = model_truth(bed.model);
@@ -266,7 +266,7 @@ static const struct model_counts *flow(unsigned in, unsigned out)
     return NULL;
 }
 
-/* Frames of a port's load that arrived. */
+/* Return the frames of a port's load that arrived. */
 static uint64_t passed_on(unsigned port)
 {
     unsigned last = bed.conf->port_count - 1;
@@ -288,7 +288,7 @@ static void assert_near(double got, double expected, double share)
 
 /* --- frames --- */
 
-/* From the first bit in to the last bit out, and from one frame to the next. */
+/* Latency from the first bit in to the last bit out, and the time from one frame to the next. */
 TEST_ROWS(rate_and_latency_are_exact, "wire")
 {
     unsigned long long bps;
@@ -311,7 +311,7 @@ TEST_ROWS(rate_and_latency_are_exact, "wire")
     close_bed();
 }
 
-/* What becomes of one frame from port 0, of five ports. */
+/* One frame from port 0 of five ports, and where it arrives. */
 TEST_ROWS(each_frame_goes_where_it_should, "frame")
 {
     static const char *const whys[MODEL_DROPS] = {
@@ -340,7 +340,7 @@ TEST_ROWS(each_frame_goes_where_it_should, "frame")
 
 /* --- queues --- */
 
-/* Opens a switch whose ports below the last send `frames` frames each to the last one. */
+/* Open a switch whose ports before the last one send `frames` frames each to the last one. */
 static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing, uint64_t buffer,
                   bool shared, bool pause)
 {
@@ -355,9 +355,9 @@ static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing,
     run((int64_t)((ports - 1) * frames + 100) * FRAME_NS);
 }
 
-/* In each frame's time N come and one leaves, which counts until its last bit has left: after the
- * k-th frames of all, N k - (k - 1) are there. So bursts of b frames fit into a buffer of
- * (N - 1) b + 1, exactly to the frame and to the byte; shared memory has as much. */
+/* In each frame time N frames come and one leaves, which counts until its last bit has left: after
+ * the k-th frames of all ports, N k - (k - 1) wait. So bursts of b frames fit into a buffer of (N -
+ * 1) b + 1, exact to the frame and to the byte; shared memory holds as much. */
 TEST(the_longest_burst_without_loss_is_exact)
 {
     static const unsigned senders[] = {2, 3, 7}, frames[] = {100, 50, 16};
@@ -384,11 +384,11 @@ TEST(the_longest_burst_without_loss_is_exact)
     }
 }
 
-/* What ports together carry. Karol, Hluchyj and Morgan 1987: head-of-line blocking leaves 0.5858 of
- * line for many ports, 0.60 or so for some dozens; a queue for each output does not block. Inputs,
- * and those that pass a limited fabric, have equal shares. Rates are linear between their steps, of
- * a module by its active ports, of a trunk by those that send over it. A module that collapses
- * above 55 % of 1.6 Gbit/s recovers below 30 %. */
+/* Throughput of all ports together. Karol, Hluchyj and Morgan 1987: head-of-line blocking leaves
+ * 0.5858 of the line for many ports, about 0.60 for some dozens; output queues do not block.
+ * Inputs, and those that pass a limited fabric, have equal shares. Rates are linear between their
+ * steps, of a module by its active ports, of a trunk by those that send over it. A module that
+ * collapses above 55 % of 1.6 Gbit/s recovers below 30 %. */
 TEST_ROWS(ports_together_carry_what_theory_says, "carry")
 {
     static const char *const loads[] = {"", "last", "next", "any"};
@@ -417,7 +417,8 @@ TEST_ROWS(ports_together_carry_what_theory_says, "carry")
 
 /* --- PAUSE --- */
 
-/* The output never waits: its 1,500 frames are back to back. Without PAUSE the same load loses. */
+/* With PAUSE the output never waits: its 1,500 frames are back to back. Without PAUSE the same load
+ * loses frames. */
 TEST(pause_loses_nothing_and_wastes_nothing)
 {
     for (enum model_queueing queueing = MODEL_OUTPUT; queueing <= MODEL_VOQ; queueing++) {
@@ -429,8 +430,8 @@ TEST(pause_loses_nothing_and_wastes_nothing)
             const struct model_port_truth *truth = &model_truth(bed.model).ports[i];
 
             pauses += truth->pause_sent;
-            /* The mark, and the frames that come before the station has received the PAUSE frame.
-             */
+            /* The frames up to the mark, and those that arrive before the station has received the
+             * PAUSE frame. */
             assert_in_range(truth->input_high_bytes, 20000, 20000 + 3 * SIZE);
         }
         assert_true(pauses > 10);
@@ -453,7 +454,8 @@ static void send_pause(unsigned port, uint8_t quanta)
     model_receive(bed.model, port, frame, bed.now_ns);
 }
 
-/* 1,024 quanta of 512 bit times, then the frame; at once when the pause is taken back. */
+/* The pause ends after 1,024 quanta of 512 bit times and the frame, or at once when it is taken
+ * back. */
 TEST(a_pause_frame_is_honoured_for_its_time)
 {
     static const enum model_queueing kinds[] = {MODEL_OUTPUT, MODEL_VOQ};
@@ -479,9 +481,9 @@ TEST(a_pause_frame_is_honoured_for_its_time)
 
 /* --- the address table --- */
 
-/* Addresses that come one after the other, so many per second. Where 1,000 a second are learned
- * they come in bursts of ten: what is too fast waits until 16 wait, and 5 % of 1,000 less those are
- * refused. */
+/* Addresses arrive one after the other, at a rate per second. A switch that learns 1,000 a second
+ * gets them in bursts of ten: addresses above the rate wait until 16 wait, and 5 % of 1,000 minus
+ * those are refused. */
 TEST_ROWS(addresses_are_learned, "addresses")
 {
     struct model_table_truth truth;
@@ -493,7 +495,7 @@ TEST_ROWS(addresses_are_learned, "addresses")
         sscanf(row->fields[2], "%u %u %u %u", &full, &slow_least, &slow_most, &aged_least), 4);
     describe(3, 0, row->fields[0], "");
     open_bed();
-    model_reset(bed.model, 0); /* it forgets the stations */
+    model_reset(bed.model, 0); /* the switch forgets the stations */
     run(S);
     start = bed.now_ns;
     for (unsigned k = 0; k < count; k++) {
@@ -539,7 +541,7 @@ TEST(addresses_age_and_move)
 
 static int64_t last_drop_ns, first_after_ns;
 
-/* One frame from port 0 to port 2 each `gap_ns`, until then. */
+/* Send one frame from port 0 to port 2 each `gap_ns`, until a time. */
 static void send_paced(int64_t gap_ns, int64_t until_ns, enum model_drop why)
 {
     last_drop_ns = first_after_ns = 0;
@@ -602,12 +604,12 @@ TEST(a_reset_costs_its_time_and_what_waits)
 #define FRAMES 20000
 #define ALL (PORTS * FRAMES)
 
-/* Counts of the frames that stations receive. */
+/* Counts of frames by their receiving stations. */
 static struct sight {
-    uint8_t seen[PORTS][FRAMES]; /* how often each sequence came to its destination */
+    uint8_t seen[PORTS][FRAMES]; /* arrivals of each sequence at its destination */
     uint32_t highest[PORTS];
     uint64_t duplicates, reordered, corrupted, elsewhere, arrived;
-    uint32_t most_extent; /* how far behind the highest one came */
+    uint32_t most_extent; /* distance behind the highest sequence before it */
 } sight;
 
 static void look(const struct model_frame *frame)
@@ -636,7 +638,7 @@ static void look(const struct model_frame *frame)
     }
 }
 
-/* Describes a switch with a fault; each station sends its frames to the next port. */
+/* Describe a switch with a fault; each station sends its frames to the next port. */
 static void plant(const char *fault)
 {
     char keys[256];
@@ -651,7 +653,7 @@ static void plant(const char *fault)
     bed.note = look;
 }
 
-/* The last byte is the signature's: a flipped bit always shows. */
+/* The last byte belongs to the signature: a changed bit is always found. */
 static void plant_kind(enum model_fault_kind kind, uint32_t one_in)
 {
     char fault[64];
@@ -661,7 +663,7 @@ static void plant_kind(enum model_fault_kind kind, uint32_t one_in)
     plant(fault);
 }
 
-/* Opens the switch and runs until all of the load has left. */
+/* Open the switch, and run until the whole load has left. */
 static void play(void)
 {
     open_bed();
@@ -670,9 +672,9 @@ static void play(void)
     drain();
 }
 
-/* What one strike adds: to what the stations see (arrived, duplicates, corrupted, elsewhere), and
- * to what the switch says of itself (dropped, flooded, misdelivered); all frames fit. Reorder: all
- * are reordered but those behind which no frame of their flow came. */
+/* The effect of one strike on the stations' counts (arrived, duplicates, corrupted, elsewhere), and
+ * on the switch's counts (dropped, flooded, misdelivered); all frames fit. Reorder: all struck
+ * frames are reordered except those after which no frame of their flow came. */
 static const struct kind {
     uint32_t least_one_in;
     int each[7];
@@ -685,8 +687,8 @@ static const struct kind {
     [MODEL_FAULT_FLOOD] = {10, {0, 0, 0, PORTS - 2, 0, 1, 0}},
 };
 
-/* Runs the load and checks what every count says of so many strikes; returns these. `to`: the port
- * by which they leave, -1: any. */
+/* Run the load, and check all counts for this many strikes. Return the counts. `to`: the port by
+ * which frames leave; -1: any. */
 static uint64_t strike(uint64_t fitting, int to)
 {
     enum model_fault_kind kind = bed.conf->faults[0].kind;
@@ -706,7 +708,7 @@ static uint64_t strike(uint64_t fitting, int to)
     }
     assert_int_equal(truth.faults[0].fitting, fitting);
     assert_int_equal(counts.received, ALL);
-    /* The switch counts what the stations see. */
+    /* The switch's counts equal the stations'. */
     assert_int_equal(counts.delivered, sight.arrived + sight.corrupted);
     assert_int_equal(counts.duplicated, sight.duplicates);
     assert_int_equal(counts.corrupted, sight.corrupted);
@@ -739,13 +741,13 @@ TEST(each_fault_does_what_it_says)
             continue;
         plant_kind(kind, one_in);
         struck = strike(ALL, -1);
-        /* As chance allows: within five deviations of the mean. */
+        /* Numbers of random strikes are within five standard deviations of the mean. */
         off = (double)struck - mean;
         assert_true(struck > 0 && off * off <= 25 * mean + 25);
         if (kind != MODEL_FAULT_REORDER)
             continue;
         assert_in_range(sight.reordered, struck - PORTS * (one_in == 10 ? 3 : 1), struck);
-        /* Of 1,000 none was held back at the same time as another. */
+        /* No two of 1,000 frames were held back at the same time. */
         assert_in_range(sight.most_extent, 5, one_in >= 1000 ? 6 : FRAMES);
     }
 }
@@ -771,7 +773,7 @@ TEST(a_dead_and_a_slow_port_and_every_byte)
     plant("kind: dead, port: p2");
     play();
     assert_int_equal(bed.port[2].received, 0);
-    assert_int_equal(dropped(MODEL_DROP_DEAD), FRAMES); /* all that it sent */
+    assert_int_equal(dropped(MODEL_DROP_DEAD), FRAMES); /* all frames of the station */
     assert_int_equal(totals().flooded, FRAMES);
     close_bed();
 
@@ -792,7 +794,7 @@ TEST(a_dead_and_a_slow_port_and_every_byte)
     close_bed();
 }
 
-/* Flows beyond the most are counted together, and their frames are not held back (reorder). */
+/* Flows beyond the maximum number share one count, and their frames are not held back (reorder). */
 TEST(flows_beyond_the_most_are_counted_together)
 {
     static const enum model_fault_kind faults[] = {MODEL_FAULT_REORDER, MODEL_FAULT_WRONG_PORT};
@@ -821,7 +823,7 @@ TEST(flows_beyond_the_most_are_counted_together)
     }
 }
 
-/* What the benchmark does not measure is not struck: frames without a signature. */
+/* Frames without a signature are not struck, since the benchmark does not measure them. */
 TEST(measured_frames_alone_are_struck)
 {
     struct model_truth truth;
@@ -874,7 +876,8 @@ TEST(the_seed_decides)
     }
 }
 
-/* Ports in VLANs of two, joined by cables: both ways at full load through each, in order. */
+/* Ports in VLANs of two, joined by cables: both directions carry full load through each VLAN, in
+ * order. */
 TEST(a_chain_loads_all_its_ports)
 {
     static const char *const cables[] = {NULL, "p2", "p1", "p4", "p3", NULL};
@@ -896,7 +899,8 @@ TEST(a_chain_loads_all_its_ports)
     drain();
     assert_int_equal(bed.port[5].received, 101);
     assert_int_equal(bed.port[0].received, 100);
-    /* Once in, once out by each of three VLANs; a cable takes no time. */
+    /* The delay is one frame time into the switch, and one out of each of three VLANs; a cable
+     * takes no time. */
     assert_int_equal(bed.port[0].first_ns - start_ns, (1 + 3) * FRAME_NS);
     assert_int_equal(bed.port[0].last_ns - bed.port[0].first_ns, 99 * FRAME_NS);
     truth = model_truth(bed.model);
@@ -912,7 +916,7 @@ TEST(a_chain_loads_all_its_ports)
 #define TWO_PORTS                                                                                  \
     "ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, {name: b}]"
 
-/* Keys whose effect no test above shows, and what is described without them. */
+/* Keys whose effect no test above shows, and defaults without them. */
 TEST(every_key_has_its_value_or_default)
 {
     struct description plain, full;
@@ -927,7 +931,7 @@ TEST(every_key_has_its_value_or_default)
                   "faults: [{kind: corrupt, first_byte: 14, last_byte: 31}], " TWO_PORTS),
         0);
     const uint64_t rows[][4] = {
-        /* of the plain one, of the other; expected */
+        /* of the plain description, of the full one; expected of each */
         {a->seed, b->seed, 0, 7},
         {a->mtu, b->mtu, 1500, 9000},
         {a->queueing, a->shared, MODEL_OUTPUT, false},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The netlink client against a peer that answers as the kernel must not: cut off, malformed, with
- * an error, interrupted, out of sequence. The peer is the other end of a pair of sockets, whose
- * answers are there before the request; and against the kernel itself.
+ * The netlink client against a peer whose answers break the kernel's rules: cut off, malformed,
+ * with an error, interrupted, out of sequence. The peer is the other end of a pair of sockets, and
+ * writes its answers before the request. Then the client against the kernel itself.
  */
 #include "netlink.h"
 #include "unit.h"
@@ -16,7 +16,7 @@
 #define ROOM 40000
 #define LINK sizeof(struct ifinfomsg)
 
-/* A message: with a code where it is an end, perhaps of an earlier request. */
+/* A message of the answer; an end has a code, and may belong to an earlier request. */
 struct said {
     uint16_t type;
     size_t body;
@@ -62,7 +62,7 @@ static void flush(size_t less)
     used = 0;
 }
 
-/* Requests are counted from 1 on in a process. */
+/* Requests of a process have the numbers from 1 on. */
 static int begin(void **state)
 {
     struct nlmsghdr sent;
@@ -94,9 +94,9 @@ TEST(each_answer_is_judged)
 {
     static const struct {
         const char *what;
-        struct said said[4]; /* in one datagram unless said otherwise */
-        size_t less;         /* bytes that the last one lacks */
-        int code, count;     /* the result; links that the reader has */
+        struct said said[4]; /* in one datagram unless a message starts a new one */
+        size_t less;         /* bytes that the last message lacks */
+        int code, count;     /* the result; links that the reader got */
     } cases[] = {
         {"two datagrams", {A_LINK, SAID(RTM_NEWLINK, LINK, .ends_datagram = true), DONE}, 0, 0, 2},
         {"no end", {A_LINK}, 0, -EPROTO, 1},
@@ -136,7 +136,8 @@ TEST(each_answer_is_judged)
     }
 }
 
-/* A reader that fails: the rest of the answer is read, so that the socket can be used again. */
+/* When a reader fails, the rest of the answer is still read, so that the socket can be used again.
+ */
 TEST_BETWEEN(a_reader_that_fails_ends_the_request, begin, end)
 {
     const struct said link = A_LINK, done = DONE;
@@ -151,8 +152,8 @@ TEST_BETWEEN(a_reader_that_fails_ends_the_request, begin, end)
     assert_int_equal(recv(client, datagram, sizeof datagram, MSG_DONTWAIT), -1);
 }
 
-/* An attribute that is missing, too short, or reaches beyond its message is none; with such a one
- * the whole answer is malformed. */
+/* An attribute that is missing, too short, or reaches beyond its message counts as missing; in the
+ * last case the whole answer is malformed. */
 TEST_BETWEEN(attributes_are_read_or_missing, begin, end)
 {
     const struct said link = A_LINK;
@@ -196,7 +197,7 @@ TEST(the_loopback_is_read)
     close(fd);
 }
 
-/* The kernel counts both in tx_dropped: what the host drops, and what has no carrier. */
+/* The kernel counts frames that the host drops, and frames without a carrier, in tx_dropped. */
 TEST(drops_without_a_carrier_are_not_the_hosts)
 {
     static const struct {
@@ -206,9 +207,9 @@ TEST(drops_without_a_carrier_are_not_the_hosts)
         uint64_t host, no_carrier;
     } readings[] = {
         {5, 1, true, 0, 0},    {8, 1, true, 3, 0},
-        {20, 2, true, 3, 12}, /* it went, and is back */
+        {20, 2, true, 3, 12}, /* the carrier was lost, and is back */
         {21, 2, true, 4, 12},  {30, 3, false, 4, 21},
-        {40, 3, false, 4, 31}, {41, 3, true, 4, 32}, /* it came back in between */
+        {40, 3, false, 4, 31}, {41, 3, true, 4, 32}, /* the carrier came back in between */
         {42, 3, true, 5, 32},
     };
     struct link_drops drops;

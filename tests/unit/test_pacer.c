@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pacing in simulated time: no long-run error, bounded catching up, honest intended load. And
- * shares: in turns each flow has its share of a round, spread over it; of a burst a port's lanes
- * send exactly its frames.
+ * Pacing in simulated time: no long-run error, bounded catching up, true intended load. And shares:
+ * in turns each flow has its share of a round, spread over it; a port's lanes together send exactly
+ * the frames of a burst.
  */
 #include "clock.h"
 #include "frame_lane.h"
@@ -12,7 +12,7 @@
 
 #define BURST 64
 
-/* Sends whatever is allowed at `now_ns`; returns how many frames. */
+/* Send the frames that are allowed at `now_ns`. Return their number. */
 static uint32_t send_due(struct pace *pace, int64_t now_ns, uint32_t cost)
 {
     uint32_t count = pace_allow(pace, now_ns, cost, BURST);
@@ -21,7 +21,7 @@ static uint32_t send_due(struct pace *pace, int64_t now_ns, uint32_t cost)
     return count;
 }
 
-/* A sender that polls every `step_ns` for `seconds`; frames sent. */
+/* Return the frames of a sender that polls every `step_ns` for `seconds`. */
 static uint64_t simulate(struct pace *pace, uint32_t cost, int64_t step_ns, double seconds)
 {
     int64_t end_ns = pace->origin_ns + (int64_t)(seconds * 1e9);
@@ -33,8 +33,8 @@ static uint64_t simulate(struct pace *pace, uint32_t cost, int64_t step_ns, doub
 }
 
 /* Rates whose interval is no whole number of nanoseconds, in frames and in bits (1,518-byte frames
- * at 95 % of 100 Gbit/s): within one frame after a minute. After a month of spending the next frame
- * is still due when it should be, within 1 us. */
+ * at 95 % of 100 Gbit/s), are exact to one frame after a minute. After a month the next frame is
+ * still due at the right time, within 1 us. */
 TEST(no_error_in_the_long_run)
 {
     static const struct {
@@ -62,9 +62,9 @@ TEST(no_error_in_the_long_run)
     assert_true(pace_allow(&pace, pace.next_ns + 1000, 1, BURST) >= 1);
 }
 
-/* A sender of 1,000 frames/s that may catch up with 8 comes at these times, the first of them the
- * schedule's origin: what it sends, and has given up and sent as a clump by then. It is never
- * early, and never sends more at once than it may. */
+/* A sender of 1,000 frames/s that may catch up with 8 polls at these times, the first of which is
+ * the schedule's origin; after each: frames sent, frames given up, and frames sent as a clump. It
+ * never sends early, and never more at once than the limit. */
 TEST(a_late_sender_catches_up_within_bounds)
 {
     static const struct {
@@ -75,9 +75,9 @@ TEST(a_late_sender_catches_up_within_bounds)
         } comes[6];
     } cases[] = {
         {{{0, 1, 0, 0}, {999, 0, 0, 0}, {1000, 1, 0, 0}, {1999, 0, 0, 0}, {2000, 1, 0, 0}}},
-        /* 20 ms late 20 more are due, of which 8 are sent and the rest is given up for good. */
+        /* 20 ms late: 20 more are due, of which 8 are sent and the rest is given up. */
         {{{0, 1, 0, 0}, {20000, 8, 12, 8}, {20001, 0, 12, 8}, {21000, 1, 12, 8}}},
-        /* Late by less than it may catch up with it gives nothing up, and sends a clump. */
+        /* A sender that is late by less than the limit gives nothing up, and sends a clump. */
         {{{0, 1, 0, 0}, {1000, 1, 0, 0}, {3000, 2, 0, 0}, {9000, 6, 0, 6}, {9001, 0, 0, 6}}},
     };
 
@@ -95,7 +95,7 @@ TEST(a_late_sender_catches_up_within_bounds)
     }
 }
 
-/* A sender is in time though its device takes no more: that is no clump. */
+/* A sender whose device takes no more frames is still in time: that is no clump. */
 TEST(a_full_device_makes_no_clump)
 {
     struct pace pace;
@@ -107,7 +107,7 @@ TEST(a_full_device_makes_no_clump)
     assert_true(pace.given_up > 10);
 }
 
-/* Sent + given up + still due is what was asked for, to the frame, however the sender slept. */
+/* Sent + given up + still due equals the load, to the frame, however the sender slept. */
 TEST(test_intended_adds_up)
 {
     struct pace pace;
@@ -125,7 +125,7 @@ TEST(test_intended_adds_up)
     assert_true(fabs((double)intended - pace_intended(&pace, now_ns)) <= 1);
 }
 
-/* A sleeper gathers three quarters of what it may catch up, but not for longer than PACE_GATHER_NS;
+/* A sleeping sender gathers three quarters of the limit, but not for longer than PACE_GATHER_NS;
  * without a limit frames are due at once, and none is late. */
 TEST(a_sleeper_wakes_in_time)
 {
@@ -145,7 +145,7 @@ TEST(a_sleeper_wakes_in_time)
     assert_int_equal(pace_due(&pace, 10000, 1), 0);
 }
 
-/* A dither spreads departures over its whole range and adds nothing up. */
+/* A dither spreads departures over its whole range, and does not accumulate. */
 TEST(test_dither)
 {
     const int64_t interval_ns = 1230000; /* of 813 frames/s */
@@ -203,7 +203,8 @@ TEST(shares_make_a_table)
         few += turns.flow[i] == 1;
     assert_float_equal((double)few / turns.count, 0.01 / 1.0098, 0.5 / TURNS_MAX);
     free(turns.flow);
-    turns = turns_of((const double[]){1 - 1e-9, 1e-9}, 2); /* less than a turn is one */
+    turns =
+        turns_of((const double[]){1 - 1e-9, 1e-9}, 2); /* a share of less than a turn gets one */
     assert_int_equal(turns.count, TURNS_MAX + 1);
     assert_int_equal(turns.flow[TURNS_MAX / 2 - 1] + turns.flow[TURNS_MAX / 2] +
                          turns.flow[TURNS_MAX / 2 + 1],

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One battery over all patterns, by the rows of patterns.txt: laws that any plan keeps whatever its
- * number of ranks, a digest of all that a plan says (phases, flows, steps, memory), so that a
- * request means the same traffic everywhere, plans and messages worked out by hand, refusals.
- * Schedules run with real data by their executors (ranks.h), and wrong results are found.
+ * One battery over all patterns, by the rows of patterns.txt: laws of any plan for any number of
+ * ranks; a digest of a whole plan (phases, flows, steps, memory), so that a request means the same
+ * traffic everywhere; plans and messages worked out by hand; refusals. Executors run schedules with
+ * real data (ranks.h), and find wrong results.
  */
 #include "documents.h"
 #include "ranks.h"
@@ -21,7 +21,8 @@ static struct schedule schedule_of(const struct pattern_plan *plan, uint32_t pha
     return schedule;
 }
 
-/* The linker's name (ld --wrap): thousands of executors ask for it. */
+/* The linker's name (ld --wrap): no executor is refused for lack of memory, and thousands do not
+ * each read it from the kernel. */
 uint64_t __wrap_memory_spare(void);
 uint64_t __wrap_memory_spare(void)
 {
@@ -30,8 +31,8 @@ uint64_t __wrap_memory_spare(void)
 
 /* --- rows of patterns.txt ------------------------------------------------------------------- */
 
-/* The request that a row's ranks and pattern are, the first two of its fields; until the next call.
- */
+/* Return the request of a row: its ranks and pattern are the first two fields. It is valid until
+ * the next call. */
 static const struct pattern_request *request_of(const struct unit_row *row)
 {
     static struct document *document;
@@ -60,8 +61,8 @@ static bool is_apart(uint64_t a, uint64_t b, uint64_t a_bytes, uint64_t b_bytes)
     return a >= b + b_bytes || b >= a + a_bytes;
 }
 
-/* What schedule.h promises of one rank's ops: steps without gaps, messages first, places in its
- * memory, none that a receive of the step writes is another's, too; and their sums. */
+/* Check the rules of schedule.h for one rank's operations: steps without gaps, messages first,
+ * places in its memory, and no place that two receives of a step write. Add up their sums. */
 static void check_schedule(const struct schedule *schedule, uint32_t n, uint32_t rank)
 {
     uint64_t messages = 0, bytes = 0;
@@ -91,7 +92,7 @@ static void check_schedule(const struct schedule *schedule, uint32_t n, uint32_t
                 schedule->bytes == bytes);
 }
 
-/* Makes the ranks of a phase, each with its input. */
+/* Make the ranks of a phase, each with its input. */
 static void make_ranks(const struct pattern_plan *plan, uint32_t phase, uint32_t n,
                        uint32_t repetitions)
 {
@@ -117,13 +118,13 @@ enum law {
     CYCLE = 1 << 3,     /* in a phase, first flows lead through all ranks and back */
     FAIR = 1 << 4,      /* over all phases all ranks send as much, and receive as much */
     IN_TURN = 1 << 5,
-    KERNEL = 1 << 6, /* its results can't be verified; it counts iterations */
+    KERNEL = 1 << 6, /* results can't be verified; it counts iterations */
     FLOATS = 1 << 7, /* sizes are multiples of 4 */
-    SIZES = 1 << 8,  /* it takes sizes */
-    SHARES = 1 << 9, /* senders to one divide its line */
+    SIZES = 1 << 8,  /* the pattern has sizes */
+    SHARES = 1 << 9, /* senders to one rank divide its line */
 };
 
-#define UP_TO_SHIFT 16 /* above: the ranks up to which they are checked, 33 unless a row says */
+#define UP_TO_SHIFT 16 /* of the maximum of checked ranks, 33 unless a row has another */
 
 static unsigned laws_of(const struct unit_row *row)
 {
@@ -149,7 +150,7 @@ static unsigned laws_of(const struct unit_row *row)
     return laws;
 }
 
-/* Sums over all phases; steps and memory are the largest of any rank. */
+/* Sums over all phases; steps and memory are the maxima over ranks. */
 struct totals {
     uint32_t flows, steps;
     uint64_t bytes, memory, digest;
@@ -167,7 +168,7 @@ static void mix_schedule(struct totals *totals, const struct schedule_executor *
 
     for (size_t i = 0; i < schedule->count; i++) {
         const struct schedule_op *op = &schedule->ops[i];
-        /* Operations are reckoned in floating point: their last digits are the machine's. */
+        /* Operations are computed in floating point, so their last digits depend on the machine. */
         uint64_t from = op->action == SCHEDULE_WORK ? op->from / 1000 : op->from;
         const uint64_t words[] = {op->step, op->action, op->peer, op->at, from, op->bytes};
 
@@ -198,8 +199,8 @@ static void run_schedule(const struct pattern_plan *plan, unsigned laws, uint32_
     sim_free();
 }
 
-/* All ranks' flows on one side, by source and destination, 0 or how the flow is: each in range, of
- * this rank, to another, and listed once. */
+/* Read all ranks' flows on one side, by source and destination: 0, or how the flow goes on. Each is
+ * in range, of this rank, to another one, and listed once. */
 static uint64_t *side_of(const struct pattern_plan *plan, uint32_t n, uint32_t phase,
                          enum pattern_side side, struct totals *totals)
 {
@@ -275,8 +276,8 @@ static void check_cycle(const struct pattern_plan *plan, uint32_t n, uint32_t ph
     free(met);
 }
 
-/* Checks the plan for `n` ranks; returns its phases, 0: there is no plan, as some patterns need a
- * power of two or a square of ranks. */
+/* Check the plan for `n` ranks. Return its number of phases; 0: there is no plan, as some patterns
+ * need a power of two or a square of ranks. */
 static uint32_t check_plan(const struct pattern_request *asked, unsigned laws, uint32_t n,
                            uint64_t bytes, struct totals *totals)
 {
@@ -320,8 +321,8 @@ static uint32_t check_plan(const struct pattern_request *asked, unsigned laws, u
 
 static unsigned wrong_rows;
 
-/* Sizes: none, one byte, fewer than ranks, odd, and many of no common divisor; of few ranks also
- * one that is cut into pieces. */
+/* Sizes: none, one byte, fewer than ranks, odd ones, and many without a common divisor; for few
+ * ranks also one that is cut into pieces. */
 TEST_ROWS(laws_and_digests_hold, "law")
 {
     static const uint64_t sizes[] = {0, 1, 13, 250, 4099, 1000004};
@@ -355,7 +356,7 @@ TEST(no_digest_has_changed)
 
 /* --- many ranks ----------------------------------------------------------------------------- */
 
-/* Some ranks' partners receive from them, and no schedule takes more memory than it may. */
+/* Some ranks' partners receive from them, and no schedule needs more memory than the limit. */
 TEST_ROWS(many_ranks_keep_the_laws, "law")
 {
     static const uint32_t ranks[] = {1000, 16384, 65535, 65536};
@@ -399,8 +400,8 @@ TEST_ROWS(many_ranks_keep_the_laws, "law")
 
 /* --- plans by hand -------------------------------------------------------------------------- */
 
-/* The destinations of a rank in the order in which it sends to them, with their shares if they have
- * one, as a text: "2 3 1", "2:600000000 3:400000000"; "-": none. */
+/* Return the destinations of a rank in the order in which it sends to them, with their shares if
+ * they have one, as text: "2 3 1", "2:600000000 3:400000000"; "-": none. */
 static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
 {
     static char text[256];
@@ -418,7 +419,7 @@ static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uin
     return text;
 }
 
-/* Fields: a phase, its name, and the destinations of each rank in it. */
+/* Fields: a phase, its name, and each rank's destinations. */
 TEST_ROWS(plans_are_as_by_hand, "hand")
 {
     struct pattern_plan *plan = plan_of(request_of(row));
@@ -433,7 +434,7 @@ TEST_ROWS(plans_are_as_by_hand, "hand")
     pattern_plan_free(plan);
 }
 
-/* What a rank does in one iteration: fields are the rank and another one (or all, most, work,
+/* The work of a rank in one iteration: fields are the rank and another one (or all, most, work,
  * iterations), bytes or operations, and how many. Each piece of work is rounded down. */
 TEST_ROWS(an_iteration_sends_this, "sent")
 {
@@ -536,8 +537,8 @@ TEST(room_limits_what_is_written)
 
 /* --- wrong results -------------------------------------------------------------------------- */
 
-/* A number that is wrong in one element, of a sum or of bytes: fields are the place of its last
- * byte in the memory of rank 4, the element and its source, or "sum". */
+/* A wrong number in one element, of a sum or of bytes: fields are the place of its last byte in the
+ * memory of rank 4, the element and its source, or "sum". */
 static const struct unit_row *wrong_row;
 
 static void spoil_result(struct rank *rank)
@@ -574,9 +575,9 @@ TEST_ROWS(wrong_elements_are_named, "wrong")
     pattern_plan_free(plan);
 }
 
-#define ADDED 3u /* elements: a rank has so many random numbers */
+#define ADDED 3u /* elements: a rank's number of random numbers */
 
-/* Reads the values that a rank adds in a reduce. */
+/* Return the values that a rank adds in a reduce. */
 static void added_by(const struct pattern_plan *plan, uint32_t rank, float values[ADDED])
 {
     struct schedule schedule = schedule_of(plan, 0, rank);
@@ -629,7 +630,8 @@ TEST(another_rank_s_values_or_place_are_found)
     }
 }
 
-/* One bit of one message in flight shows in the result of every function that moves or reduces. */
+/* One changed bit of one message shows in the result of every function that moves or reduces data.
+ */
 TEST_ROWS(a_spoilt_message_is_found, "law")
 {
     unsigned laws = laws_of(row);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a phase works out before it starts and while it runs: the load of a port, the margin from a
- * barrier to a start, what is known of a port's line, and interval marks between a worker and a
- * reader that may both be late.
+ * A phase's computations before its start and while it runs: the load of a port, the margin from a
+ * barrier to a start, the rate of a port's line, and interval marks between a worker and a reader
+ * that may both be late.
  */
 #include "phase.h"
 
@@ -46,7 +46,7 @@ static struct phase_lane *lay(const struct transport *transport, uint64_t line_b
     return &bed.lane;
 }
 
-/* "percent 95" and the like become rates and words, or a refusal. */
+/* Loads such as "percent 95" become rates and texts, or a refusal. */
 TEST_ROWS(a_load_is_resolved_or_refused, "load")
 {
     char transport[12], kind[12], text[64];
@@ -76,8 +76,8 @@ TEST_ROWS(a_load_is_resolved_or_refused, "load")
     assert_float_equal(lane->phase.load.part, 1 / divisor, 0);
 }
 
-/* Slow: the network is not known yet. Three to one partner take as long as three to each of many:
- * 0.15 s. */
+/* A slow start, since the network is not known yet. Three ranks that send to one take as long as
+ * three that send to many each: 0.15 s. */
 TEST(probes_are_slow_and_spread)
 {
     static const struct {
@@ -101,7 +101,7 @@ static void read_facts(struct transport_port *port, struct port_facts *facts, bo
     *facts = now;
 }
 
-/* A device may know its speed, which is sent to partners, only once it has a link. */
+/* A device may know its speed, which partners get, only once it has a link. */
 TEST(a_line_is_known_when_its_link_comes_up)
 {
     static const struct transport transport = {.name = "fake", .facts = read_facts};
@@ -116,7 +116,7 @@ TEST(a_line_is_known_when_its_link_comes_up)
         assert_int_equal(port.line_rate_bps, now.link_bps);
         assert_int_equal(port.address.size, up ? 8 : 0);
     }
-    now = (struct port_facts){0}; /* nor once it has lost it */
+    now = (struct port_facts){0}; /* nor after it has lost the link */
     port.had_link = false;        /* no record of it is written here */
     assert_int_equal(ports_watch_links(&node), 0);
     assert_int_equal(port.line_rate_bps, 1000000000);
@@ -124,7 +124,7 @@ TEST(a_line_is_known_when_its_link_comes_up)
 
 /* --- margins: a safe guess first, then what the last starts needed --- */
 
-/* What starts needed, so many times each, and the margins that follow. */
+/* Times that starts needed, each so many times, and the resulting margins. */
 TEST_ROWS(margins_follow_what_starts_needed, "margin")
 {
     const char *at = row->fields[0];
@@ -179,22 +179,22 @@ static void expect(struct interval_ring *ring, uint32_t number, int64_t at_ns, u
     interval_ring_drop(ring);
 }
 
-/* When a worker comes, when it is to come again, and the mark that it has made; CLOCK_NEVER as its
- * time: none. One that slept over marks makes one of them, and comes back to the grid. */
+/* When a worker polls, when it has to poll again, and the mark that it makes; CLOCK_NEVER as its
+ * time: none. A worker that slept over marks makes one of them, and returns to the grid. */
 TEST(marks_are_on_a_grid)
 {
     static const struct {
         int64_t close_ns;
         struct {
             int64_t at_ns, next_ns;
-            int64_t number; /* -1: it makes none */
+            int64_t number; /* -1: no mark */
         } marks[4];
     } cases[] = {
         {OPEN + 2 * STEP + STEP / 2,
          {{OPEN - 1, OPEN, -1}, /* warm-up */
           {OPEN + 3, OPEN + STEP, 0},
           {OPEN + STEP + 1, OPEN + 2 * STEP, 1},
-          {OPEN + 2 * STEP, CLOCK_NEVER, 2}}}, /* the half step is none */
+          {OPEN + 2 * STEP, CLOCK_NEVER, 2}}}, /* no mark of the half step */
         {OPEN + 10 * STEP,
          {{OPEN - 1, OPEN, -1},
           {OPEN, OPEN + STEP, 0},
@@ -216,7 +216,7 @@ TEST(marks_are_on_a_grid)
     }
 }
 
-/* Marks for which there is no room are left out; those that wait are not touched. */
+/* Marks without room in the ring are left out; marks in the ring are not changed. */
 TEST(a_late_reader_finds_the_first_marks)
 {
     struct interval_ring *ring = interval_ring_make(FLOWS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Socket addresses as text, files of /sys and /proc, what is left of a caller's environment where
- * the engine has more rights than the caller, and counters of devices: drivers' outputs of `ethtool
- * -S`, in files whose first lines say what they amount to (made in the form of the drivers'
- * sources; the figures are made up).
+ * Socket addresses as text, files of /sys and /proc, the environment that remains where the engine
+ * has more rights than its caller, and counters of devices: drivers' outputs of `ethtool -S`, in
+ * files whose first lines have the expected sums (in the form of the drivers' sources; the figures
+ * are made up).
  */
 #include "address.h"
 #include "device_counters.h"
@@ -146,7 +146,7 @@ TEST(counters_of_drivers_are_named)
     }
 }
 
-/* An interface without statistics counts nothing: unknown, not 0. */
+/* An interface without statistics has unknown counts, not 0. */
 TEST(an_interface_without_statistics_counts_nothing)
 {
     struct device_statistics statistics;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Round trips at a port of two queues: honest and forged answers to probes (whatever comes, no more
- * are counted than probes were sent, and no round trip is longer than it was), when probes leave,
- * and when a ping-pong's next message begins.
+ * Round trips at a port of two queues: honest and forged answers to probes (never more answers than
+ * probes, and no round trip longer than it was), the times at which probes leave, and the start of
+ * a ping-pong's next message.
  */
 #include "clock.h"
 #include "frame_lane.h"
@@ -16,7 +16,7 @@
 #define GAP_NS 1000000
 #define RTT_NS 5000
 
-/* A lane that sends to ranks PARTNER to PARTNER + 2, as rank 0, by two queues. */
+/* A lane of rank 0 that sends to ranks PARTNER to PARTNER + 2, by two queues. */
 static struct bed {
     struct phase phase;
     struct lane_flow flows[PARTNERS];
@@ -82,7 +82,7 @@ static bool honest(unsigned queue, uint32_t number)
                        (number + 1) * GAP_NS + RTT_NS);
 }
 
-/* Expects this many answers in both queues together. */
+/* Expect this many answers in both queues together. */
 static void expect(uint64_t answers)
 {
     struct latency sum = times();
@@ -101,7 +101,7 @@ TEST_BETWEEN(an_answer_counts_once_by_any_queue, begin, end)
     expect(PROBES);
 }
 
-/* Answers to probes that were not sent, or with a changed stamp, which would make a round trip of
+/* Answers to probes that were not sent, or with a changed stamp, which would claim a round trip of
  * any length. */
 TEST_BETWEEN(what_never_left_is_forged, begin, end)
 {
@@ -132,7 +132,8 @@ TEST_BETWEEN(one_that_was_not_taken_was_not_sent, begin, end)
     expect(0);
 }
 
-/* What is given up is sent, and not back, also when it comes after all; what left later stays. */
+/* A probe that is given up counts as sent and lost, also when its answer comes later; probes that
+ * left after it are kept. */
 TEST_BETWEEN(what_is_given_up_is_lost, begin, end)
 {
     prober_forget(&bed.probers[0], 0, 3 * GAP_NS);
@@ -146,8 +147,8 @@ TEST_BETWEEN(what_is_given_up_is_lost, begin, end)
     assert_int_equal(bed.probers[0].in_flight, 0);
 }
 
-/* More probes than there is room for: old ones are lost, not forged, and their places used again.
- */
+/* More probes than there is room for: the oldest are lost, not forged, and their places are used
+ * again. */
 TEST_BETWEEN(the_oldest_are_forgotten, begin, end)
 {
     uint32_t room = bed.probers[0].room;
@@ -198,8 +199,8 @@ TEST(probes_disturb_nobody)
     }
 }
 
-/* In a second as many as the rate says, no two closer than half of their distance, and at distances
- * that fill the range. A sender that slept does not send the probes that it missed. */
+/* A second has as many probes as the rate, no two closer than half of their distance, and distances
+ * over the whole range. A sender that slept does not send the probes that it missed. */
 TEST_BETWEEN(probes_are_even_but_not_regular, begin, end)
 {
     struct prober *prober = &bed.probers[0];
@@ -223,10 +224,10 @@ TEST_BETWEEN(probes_are_even_but_not_regular, begin, end)
     prober_step(prober, 5000 * (int64_t)GAP_NS);
     assert_in_range(prober->next_ns - 5000 * (int64_t)GAP_NS, GAP_NS / 2, 3 * GAP_NS / 2);
     bed.lanes[0].stop_ns = prober->next_ns;
-    assert_false(prober_due(prober, true, prober->next_ns)); /* none behind the stop */
+    assert_false(prober_due(prober, true, prober->next_ns)); /* none after the stop */
 }
 
-/* However late a lane is, one probe of each flow leaves. */
+/* A lane that is very late sends one probe of each flow. */
 TEST(late_probes_are_of_all_flows)
 {
     const struct phase phase = {.sizes = {64}, .size_count = 1, .latency.probe_fps = 1000};
@@ -245,8 +246,8 @@ TEST(late_probes_are_of_all_flows)
 
 #define DRAWS 100000u
 
-/* Uniform in their logarithm, both ends of the range included; and the same on every machine, since
- * both ends of a flow depend on it. */
+/* Sizes are uniform in their logarithm, both ends of the range included, and the same on every
+ * machine, since both ends of a flow compute them. */
 TEST(sizes_are_drawn)
 {
     struct prng_sizes sizes = prng_sizes(7, 4, 65535), few = prng_sizes(1, 3, 5);
@@ -266,7 +267,8 @@ TEST(sizes_are_drawn)
     for (unsigned power = 2; power < 16; power++) /* 14 powers of two */
         assert_in_range(by_power[power], DRAWS / 14 * 95 / 100, DRAWS / 14 * 105 / 100);
     assert_true(seen[3] > seen[4] && seen[4] > seen[5] && seen[5] > 0);
-    assert_true(prng_bits(0, 0) == 0xe220a8397b1dcdafu); /* SplitMix64's first of seed 0 */
+    assert_true(prng_bits(0, 0) ==
+                0xe220a8397b1dcdafu); /* the first number of SplitMix64 with seed 0 */
     assert_true(prng_bits(0, 1) == 0x6e789e6aa1b965f4u);
     assert_true(prng_seed(1, 2, 3) != prng_seed(1, 3, 2));
     assert_int_equal(prng_size(&fixed, 0), 55458);
@@ -293,8 +295,8 @@ static void send_one(struct lane *lane, uint32_t flow)
     bed.sent++;
 }
 
-/* The message in flight takes so long, or is given up (-1), or waited for (0); whether the next one
- * begins. */
+/* The round trip of the message in flight: its time, or given up (-1), or waited for (0); and
+ * whether the next one begins. */
 static bool play(int64_t took_ns)
 {
     const struct prober_turn *turn = &bed.probers[0].turns[0];
@@ -326,13 +328,13 @@ static void check_times(uint64_t sent, uint64_t back, uint64_t min_ns, uint64_t 
     assert_int_equal(sum.histogram.max_ns, max_ns);
 }
 
-/* Sizes in turn, one message in flight, until the stop; what is given up is sent and not back, and
- * what began outside of the window is not measured. */
+/* Sizes in turn, one message in flight, until the stop; a message that is given up counts as sent
+ * and lost, and messages that began outside the window are not measured. */
 TEST(a_flow_has_a_message_in_flight)
 {
     sit_down((struct pingpong_options){0});
     for (int n = 0; n < 4; n++) {
-        assert_true(play(n == 3 ? -1 : 999 + n)); /* ends the one before, begins the next */
+        assert_true(play(n == 3 ? -1 : 999 + n)); /* ends the one before, and begins the next */
         assert_false(play(0));
         assert_int_equal(bytes_in_flight(), n % 2 == 0 ? 10 : 20);
         assert_false(bed.probers[0].ended);
@@ -357,7 +359,7 @@ static bool sound(const struct frame_lane *lane, const struct frame_seen *seen)
     return true;
 }
 
-/* An answer has its own message's size, also where another message is in flight when it comes. */
+/* An answer has the size of its own message, also while another message is in flight. */
 TEST(an_answer_too_late_is_no_stranger)
 {
     static struct frame_lane lane;
@@ -384,8 +386,8 @@ TEST(an_answer_too_late_is_no_stranger)
 
 #define DRAWN 300u
 
-/* One message in flight for all, by partners that are drawn: each gets about a third, and each
- * single time is kept with its partner. */
+/* One message in flight for all partners, which are drawn at random: each gets about a third, and
+ * each sample names its partner. */
 TEST(partners_are_drawn)
 {
     const struct prober *prober = &bed.probers[0];

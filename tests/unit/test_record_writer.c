@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#define MANY 20000 /* records: more than any pipe holds */
+#define MANY 20000 /* number of records that no pipe holds */
 
 static struct records *records;
 static int writer_fd;
@@ -40,7 +40,7 @@ static void send_numbers(const char *type, int count, bool droppable)
     }
 }
 
-/* The next line's number, having checked the rest of it; -1: end of file. */
+/* Return the number of the next line after a check of the rest of it; -1: end of file. */
 static int next_number(const char *type)
 {
     char line[128], whole[128];
@@ -69,7 +69,7 @@ static void end_reading(pthread_t closer)
     fclose(reader);
 }
 
-/* The pipe is not read: senders do not wait, and only progress records are dropped. */
+/* While nobody reads the pipe, senders do not wait, and only progress records are dropped. */
 TEST_BETWEEN(a_blocked_pipe_blocks_no_sender, open_records, NULL)
 {
     uint64_t dropped;
@@ -81,7 +81,7 @@ TEST_BETWEEN(a_blocked_pipe_blocks_no_sender, open_records, NULL)
     dropped = records_dropped(records);
     assert_true(dropped > MANY / 2 && dropped <= MANY);
     assert_false(records_broken(records));
-    /* By another thread, while this one reads what they leave. */
+    /* Send by another thread, while this one reads. */
     assert_int_equal(pthread_create(&closer, NULL, close_records, NULL), 0);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(next_number("flow"), i);
@@ -133,14 +133,14 @@ TEST_BETWEEN(records_that_are_held_come_later, open_records, NULL)
     assert_int_equal(next_number("flow"), 1);
     records_hold(records, true);
     send_numbers("flow", 1, false);
-    close_records(NULL); /* lets them go */
+    close_records(NULL); /* releases them */
     assert_int_equal(next_number("flow"), 0);
     assert_int_equal(next_number("flow"), -1);
     fclose(reader);
 }
 
-#define BIG 300000u /* bytes of a record: more than a pipe holds */
-#define BIGS 1000   /* more bytes than may wait */
+#define BIG 300000u /* bytes of a record that no pipe holds */
+#define BIGS 1000   /* total bytes that exceed the limit of waiting records */
 
 static atomic_int big_sent;
 
@@ -156,7 +156,7 @@ static void *send_big(void *context)
     return close_records(context);
 }
 
-/* The samples of a run are more than may wait: their sender waits for the reader, and long lines
+/* Samples of a run exceed the memory for records: their sender waits for the reader, and long lines
  * stay whole. */
 TEST_BETWEEN(a_full_queue_waits_for_a_reader_that_reads, open_records, NULL)
 {
@@ -166,7 +166,8 @@ TEST_BETWEEN(a_full_queue_waits_for_a_reader_that_reads, open_records, NULL)
     int count = 0;
 
     assert_int_equal(pthread_create(&sender, NULL, send_big, NULL), 0);
-    for (int sent = -1; sent != big_sent; poll(NULL, 0, 200)) /* it waits, or has sent all */
+    for (int sent = -1; sent != big_sent;
+         poll(NULL, 0, 200)) /* the sender waits, or has sent all */
         sent = big_sent;
     for (ssize_t size; (size = getline(&line, &room, reader)) > (ssize_t)BIG; count++)
         assert_int_equal(line[size - 2], '}');

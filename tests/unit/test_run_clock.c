@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Clock offsets over simulated paths: symmetric, asymmetric, jittered, queueing, lossy, between
- * clocks that drift and turn; the clocks of this machine. 200 runs of each path, from seeds: the
- * stated bound covers the truth in all of them, at each moment that is asked for. Modes of the
- * clock and the bounds of ptp are proven by tests/system/test_clocks.py.
+ * Clock offsets over simulated paths (symmetric, asymmetric, jittered, queueing, lossy) between
+ * clocks that drift and change their rates; the clocks of this machine. Each path has 200 runs,
+ * from seeds: the reported bound covers the true offset in all of them, at each time of a query.
+ * tests/system/test_clocks.py covers the modes of the clock and the bounds of ptp.
  */
 #include "prng.h"
 #include "run_clock.h"
@@ -17,10 +17,10 @@
 #define S NS_PER_S
 #define ROUNDING_NS 3 /* each clock shows whole nanoseconds */
 #define NODES 8
-#define QUICK 16 /* the first exchanges, as endpoint.c has them */
+#define QUICK 16 /* number of first exchanges, as in endpoint.c */
 #define DRIFT_NS(ns) ((ns)*RUN_CLOCK_DRIFT_PPM / 1000000)
 
-#define RUNS 200u /* of each path */
+#define RUNS 200u /* runs of each path */
 
 /* A clock as a function of true time: it drifts, turns up and down, and may be stepped. */
 struct crystal {
@@ -48,8 +48,8 @@ static double uniform(uint64_t *random)
     return ((double)(prng_next(random) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* One way of a path: a least delay; an exponential one; and, with a probability, a queue that is
- * found busy, whose backlog has a heavy tail (Pareto, shape 1.5). */
+/* One direction of a path: a minimum delay; an exponential one; and, with a probability, a busy
+ * queue, whose backlog has a heavy tail (Pareto, shape 1.5). */
 struct way {
     int64_t min_ns;
     double mean_ns;
@@ -70,9 +70,9 @@ struct path {
     const char *name;
     struct way there, back;
     double loss;
-    double ppm; /* each clock's, at most, either way */
+    double ppm; /* maximum drift of each clock, either way */
     double turn_ppm, turn_s;
-    int64_t useful_ns; /* the mean bound at the end, at most */
+    int64_t useful_ns; /* maximum of the mean bound at the end */
 };
 
 #define STEADY ((struct way){20000, 3000, 0, 0})
@@ -101,7 +101,7 @@ struct world {
     uint64_t random;
 };
 
-/* The clock of a node that has to measure. */
+/* Return the clock of a node that has to measure. */
 static void begin(struct run_clock *clock, bool is_root)
 {
     run_clock_init(clock, is_root);
@@ -129,7 +129,7 @@ static void learn(struct run_clock *clock, int64_t origin_ns, int64_t receive_ns
                     (struct offset_estimate){0, 0});
 }
 
-/* A node asks its parent, and has its answer at the time that is returned. */
+/* Run one exchange of a node with its parent. Return the time of the answer. */
 static int64_t exchange(struct world *world, unsigned node, int64_t now_ns)
 {
     const struct node *parent = &world->nodes[node & (node - 1)];
@@ -146,7 +146,7 @@ static int64_t exchange(struct world *world, unsigned node, int64_t now_ns)
     return back_ns;
 }
 
-/* The bound of a node's estimate at a moment; it covers the truth. */
+/* Return the bound of a node's estimate at a time; check that it covers the true offset. */
 static int64_t covering_bound(const struct world *world, unsigned node, int64_t true_ns)
 {
     int64_t now_ns = shows(&world->nodes[node].crystal, true_ns);
@@ -159,7 +159,7 @@ static int64_t covering_bound(const struct world *world, unsigned node, int64_t 
     return estimate.bound_ns;
 }
 
-/* A minute of questions, quickly at first; estimates of now, of times to come and of times past. */
+/* A minute of exchanges, frequent at first; estimates of now, of future times and of past times. */
 static int64_t run_path(const struct path *path, uint64_t seed)
 {
     struct world world;
@@ -195,14 +195,15 @@ TEST(covers_the_truth)
 
 /* ---- single properties ---- */
 
-/* An exchange that begins at a time of ours and takes as long each way; their clock is ahead. */
+/* Run an exchange that begins at a local time and takes as long each way; the parent's clock is
+ * ahead. */
 #define EXCHANGE(at_ns, ahead_ns, way_ns)                                                          \
     ((struct offset_stamps){(at_ns), (at_ns) + (ahead_ns) + (way_ns),                              \
                             (at_ns) + (ahead_ns) + (way_ns), (at_ns) + 2 * (way_ns)})
 #define EARLY EXCHANGE(S, 4 * S, 10 * US)
 #define LATE EXCHANGE(11 * S, 4 * S, 100 * US)
 
-/* What is known at a moment after some exchanges with node 0, each to 5 ns; bound -1: nothing. */
+/* The estimate at a time after some exchanges with node 0, each exact to 5 ns; bound -1: none. */
 TEST(each_history_says_this_much)
 {
     static const struct offset_stamps untimely[] = {
@@ -216,7 +217,7 @@ TEST(each_history_says_this_much)
         {"RFC 5905's offset, and half its delay", {{1000, 8100, 8150, 1350}}, 1350, {6950, 151}},
         {"there was none", {{-1, 0, 500, 100}}, 100, {0, -1}},
         {"backwards", {{90, 400, 700, 100}}, 100, {0, -1}},
-        /* A neighbour echoes our last datagram, however long ago it came. */
+        /* A neighbour echoes this node's last datagram, however old it is. */
         {"it may have drifted",
          {{S, 5 * S + 10 * US, 15 * S + 10 * US, 11 * S + 20 * US}},
          11 * S + 20 * US,
@@ -228,7 +229,7 @@ TEST(each_history_says_this_much)
          {EXCHANGE(S, 0, 90 * US), EXCHANGE(S + MS, 0, 10 * US), EXCHANGE(S + 2 * MS, 0, 90 * US)},
          S + MS + 20 * US,
          {0, 10 * US}},
-        /* And not what overtook it. */
+        /* It does not echo a datagram that was overtaken. */
         {"the latest word counts", {{10, 500, 900, 1000}, {990, 800, 800, 1001}}, 1000, {195, 296}},
     };
     struct run_clock clock;
@@ -251,7 +252,7 @@ TEST(each_history_says_this_much)
     }
 }
 
-/* The ring holds some minutes, and forgets the oldest. */
+/* The ring holds some minutes, and drops the oldest. */
 TEST(the_oldest_samples_give_way)
 {
     const int64_t slot_ns = RUN_CLOCK_SLOT_NS, samples = RUN_CLOCK_SAMPLES;
@@ -278,7 +279,7 @@ TEST(learns_anew_after_a_step)
 
         begin_world(&world, &path, i);
         world.nodes[0].crystal.start_ns += 100 * S;
-        /* No CLOCK_MONOTONIC goes back. */
+        /* CLOCK_MONOTONIC never goes back. */
         stepped = &world.nodes[steps_ns[i] < 0].crystal;
         stepped->step_at_ns = 20 * S;
         stepped->step_ns = llabs(steps_ns[i]);
@@ -310,7 +311,7 @@ TEST(run_time_sums_along_the_tree)
         assert_true(covering_bound(&world, i, now_ns) < 150 * US * __builtin_popcount(i));
 }
 
-/* adjtimex as kernels answer it. */
+/* Results of adjtimex as kernels give them. */
 TEST(judges_what_the_kernel_says)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The executor in a network without I/O (ranks.h): when it ends, what it measures and verifies.
- * That the results of each pattern are right is test_patterns.c's.
+ * The executor in a network without I/O (ranks.h): its end, its measurements and its verification.
+ * test_patterns.c covers the results of each pattern.
  */
 #include "clock.h"
 #include "ranks.h"
@@ -64,8 +64,9 @@ TEST(a_count_ends_after_whole_batches)
         {"aapc", 7, 1000, 10, 4, 2, false, 0},
         {"aapc", 7, 0, 2, 1, 0, false, 0}, /* messages without bytes */
         {"aapc", 7, 1000, 5, 1, 1, true, 5},
-        {"aapc", 7, 1000, 12, 4, 1, true, 12},  /* each repetition of a batch is verified */
-        {"aapc", 7, 100000, 12, 4, 1, true, 3}, /* the caches hold one: the last of a batch */
+        {"aapc", 7, 1000, 12, 4, 1, true, 12}, /* each repetition of a batch is verified */
+        {"aapc", 7, 100000, 12, 4, 1, true,
+         3}, /* the caches hold one result: the last of a batch */
         {"exchange", 2, 300, 4, 1, 0, true, 4}, /* two messages of one flow in a step */
         {"pairs", 5, 8, 6, 3, 1, false, 0},     /* the last rank has no steps */
     };
@@ -80,7 +81,7 @@ TEST(a_count_ends_after_whole_batches)
     }
 }
 
-/* A barrier of any number of ranks carries the bits of each rank to all ranks. */
+/* A barrier of any number of ranks passes each rank's bits to all ranks. */
 TEST(each_rank_ends_all)
 {
     assert_int_equal(schedule_barrier_rounds(PATTERN_RANKS_MAX), 16);
@@ -100,7 +101,7 @@ TEST(each_rank_ends_all)
     }
 }
 
-/* Returns a phase whose window opens, closes and stops so many ms from now. */
+/* Return a phase whose window opens, closes and stops so many ms from now. */
 static struct phase windowed(int64_t open, int64_t close, int64_t stop)
 {
     struct phase phase = counted(0, 2, 1, false);
@@ -124,7 +125,7 @@ TEST(a_window_measures_what_begins_in_it)
     first = sim.ranks[0].executor;
     assert_true(clock_now() >= phase.stop_ns);
     assert_true(first->execution.batches > 1);
-    assert_true(first->batch > first->execution.batches + 2); /* before and behind it */
+    assert_true(first->batch > first->execution.batches + 2); /* before and after it */
     assert_int_equal(first->execution.repetitions, 2 * first->execution.batches);
     end();
     phase = windowed(-2, -1, 0); /* a batch that is longer than the window counts once */
@@ -152,7 +153,7 @@ TEST(one_rank_stops_all)
 /* --- what --- */
 
 /* A wrong byte, or bytes that never came, in the last or the first repetition of a batch: the rank
- * names itself, and what was verified before stays; where nothing is computed nothing is found. */
+ * names itself, and earlier verified results stay; where nothing is computed no error is found. */
 TEST(a_wrong_result_is_found)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -163,7 +164,7 @@ TEST(a_wrong_result_is_found)
         char who[40];
 
         make(&request, &phase);
-        sim.spoil = 200; /* in a batch that is measured: there was a right result before */
+        sim.spoil = 200; /* in a measured batch, after a right result */
         sim.spoil_result = true;
         sim.spoil_early = i > 0;
         sim.lose = i == 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a receiver makes of sequence numbers, and how frames were out of order: by hand, with the
- * examples of RFC 4737, and thousands of random streams against a judge that remembers every
+ * A receiver's verdicts on sequence numbers, and its measures of reordering: by hand, with the
+ * examples of RFC 4737, and for thousands of random streams against a judge that stores every
  * arrival.
  */
 #include "sequence.h"
@@ -10,7 +10,7 @@
 #define ARRIVALS_MOST 8000
 #define NUMBERS_MOST 16384u
 
-/* A stream as the receiver keeps it, and all that came, in order. */
+/* A stream in the receiver's form, and all numbers that came, in order. */
 struct bed {
     struct sequence sequence;
     struct sequence_past past;
@@ -21,7 +21,7 @@ struct bed {
     uint64_t arrivals; /* delivered */
     uint64_t number[ARRIVALS_MOST];
     unsigned verdicts[SEQUENCE_VERDICTS];
-    uint64_t next; /* as remembered: one more than the greatest number */
+    uint64_t next; /* by the memory: the greatest number plus one */
     bool seen[NUMBERS_MOST];
 };
 
@@ -31,7 +31,7 @@ static void clear(struct bed *bed)
     bed->reordering.far = bed->far;
 }
 
-/* The verdict by a memory of all numbers, from `base` on, where the stream began. */
+/* Return the verdict by a memory of all numbers, from `base` on, where the stream began. */
 static enum sequence_verdict recall(struct bed *bed, uint64_t n)
 {
     bool fresh = n >= bed->next, seen = bed->seen[n % NUMBERS_MOST];
@@ -44,7 +44,7 @@ static enum sequence_verdict recall(struct bed *bed, uint64_t n)
     return fresh ? SEQUENCE_FRESH : seen ? SEQUENCE_DUPLICATE : SEQUENCE_REORDERED;
 }
 
-/* As rx.c does, and as it is remembered. */
+/* Judge a number as rx.c does, and by the memory. */
 static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
 {
     uint64_t next = bed->sequence.next;
@@ -92,8 +92,8 @@ static const char letters[SEQUENCE_VERDICTS] = {[SEQUENCE_FRESH] = 'F',
                                                 [SEQUENCE_DUPLICATE] = 'D',
                                                 [SEQUENCE_LATE] = 'L'};
 
-/* Numbers as they come, and what each is; then the sum of extents, the greatest, and how many have
- * three greater ones directly before them. */
+/* Numbers in order of arrival, and the verdict of each; then the sum of extents, the maximum, and
+ * the number with three greater ones directly before them. */
 TEST_ROWS(streams_are_as_by_hand, "stream")
 {
     static struct bed bed;
@@ -112,14 +112,14 @@ TEST_ROWS(streams_are_as_by_hand, "stream")
     assert_string_equal(text, row->fields[2]);
 }
 
-/* The short way is one way only: it takes what the long way would, and all but words' first. */
+/* The short path judges as the long one does, and serves all numbers but the first of each word. */
 TEST(test_short_way)
 {
     static struct bed stream;
     struct sequence early = {.next = 4, .recent = 8};
     unsigned taken = 0;
 
-    /* A number before the first of all. */
+    /* A number before the stream's first. */
     assert_int_equal(sequence_judge(&early, &stream.past, 0xffffffff), SEQUENCE_LATE);
 
     for (uint32_t n = 0; n < 640; n++) {
@@ -141,11 +141,11 @@ TEST(test_short_way)
 /* --- properties --- */
 
 struct network {
-    unsigned lost, duplicated, reordered; /* of 1,000 */
-    unsigned reach;                       /* how many frames a late one waits for */
+    unsigned lost, duplicated, reordered; /* out of 1,000 frames */
+    unsigned reach;                       /* number of frames that a late one waits for */
 };
 
-/* Sends `count` frames from number `first` on through the network. */
+/* Send `count` frames from number `first` on through the network. */
 static void send(struct bed *bed, const struct network *network, uint64_t first, unsigned count)
 {
     uint64_t held[64];
@@ -172,7 +172,7 @@ static void send(struct bed *bed, const struct network *network, uint64_t first,
     }
 }
 
-/* Verdicts, extents and n-reordering are exact whatever happens. */
+/* Verdicts, extents and n-reordering are exact for all impairments. */
 TEST(test_against_memory)
 {
     static const struct network networks[] = {
@@ -191,7 +191,8 @@ TEST(test_against_memory)
         assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
         assert_memory_equal(&bed.count, &all, sizeof all);
     }
-    clear(&bed); /* frames of a sender that begins again count once it is where it was */
+    clear(
+        &bed); /* a sender that begins again: its frames count once it has reached its old number */
     for (uint32_t n = 0; n < 5500; n++)
         arrive(&bed, n < 2500 ? n : n - 2500);
     assert_int_equal(bed.verdicts[SEQUENCE_LATE], 2500 - SEQUENCE_WINDOW);

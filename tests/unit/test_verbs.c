@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What decides on queue pairs, without a device: infos and what both ends make of them, GIDs, which
- * one serves for another, which a port keeps; what a worker does with one; and which device an
- * interface or a PCI address means, on a sysfs made of files.
+ * Decisions about queue pairs, without a device: infos and their use at both ends, GIDs and their
+ * replacements, pairs that a port keeps; a worker's use of a pair; and the device of an interface
+ * or a PCI address, on a simulated sysfs.
  */
 #include "clock.h"
 #include "unit.h"
@@ -10,8 +10,8 @@
 
 #include <arpa/inet.h>
 
-/* An info is of this version and this size alone; a sender fills the places that its partner
- * offers: they must be there, and as large. */
+/* An info has this version and this size only; a sender fills the places that its partner offers,
+ * which must exist and be as large. */
 TEST(an_info_is_checked)
 {
     static const struct {
@@ -49,7 +49,7 @@ TEST(an_info_is_checked)
     }
 }
 
-/* Only the two ends of one connected queue pair, which are at the same message, are reused. */
+/* Only the two ends of one connected queue pair that have reached the same message are reused. */
 TEST(both_ends_come_to_the_same)
 {
     static const struct qp_info ends[] = {{.number = 1},
@@ -124,7 +124,7 @@ static struct verbs_qp *acquire(struct transport_port *port, uint16_t stream)
     return qp;
 }
 
-/* The one that was kept last serves first; the least recently used go. */
+/* The pair that was kept last is used first; the least recently used are dropped. */
 TEST(the_port_keeps_those_that_were_used_last)
 {
     struct transport_port port = {0};
@@ -134,7 +134,7 @@ TEST(the_port_keeps_those_that_were_used_last)
     for (uint16_t i = 0; i < 5; i++)
         kept[i] = keep(&port, i, 5);
     connection_pool_keep(acquire(&port, 0), 5); /* used again: now 1 is the oldest */
-    kept[5] = keep(&port, 4, 4);                /* 1 and 2 go */
+    kept[5] = keep(&port, 4, 4);                /* 1 and 2 are dropped */
     assert_ptr_equal(acquire(&port, 4), kept[5]);
     assert_ptr_equal(acquire(&port, 4), kept[4]);
     assert_ptr_equal(acquire(&port, 3), kept[3]);
@@ -142,7 +142,7 @@ TEST(the_port_keeps_those_that_were_used_last)
     for (size_t i = 0; i < 6; i++)
         if (i != 1 && i != 2)
             connection_pool_free(kept[i]);
-    assert_true(connection_pool_close(&port)); /* the sanitizer sees that none is left */
+    assert_true(connection_pool_close(&port)); /* the sanitizer checks that none is left */
 }
 
 /* --- a worker's call, on an end whose device is these functions --- */
@@ -171,8 +171,8 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *work, struct ibv_rec
     return 0;
 }
 
-/* What an immediate says is the partner's: a gap is jumped over, one that no sender can have left
- * (by steps it took minutes) or a length that no place holds is not. */
+/* The partner's immediate may be anything: a gap is jumped over; a gap that no sender can have left
+ * (in single steps it took minutes), or a length that no place holds, is refused. */
 TEST(an_immediate_is_checked)
 {
     static const struct {
@@ -182,7 +182,7 @@ TEST(an_immediate_is_checked)
     } cases[] = {
         {0, 48, 1, 1, 0, 0, 0, 0},          {2, 48, 3, 1, 2, 0, 0, 2},
         {0x20000000, 48, 0, 0, 0, 1, 0, 3}, {5, STRIDE + 1, 0, 0, 0, 0, STRIDE + 1, 3},
-        {0x7fffffff, 48, 0, 0, 0, 1, 0, 3}, /* one before the first */
+        {0x7fffffff, 48, 0, 0, 0, 1, 0, 3}, /* number before the first */
     };
     static const uint32_t size = 48;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The worker against a transport made for the test: when lanes are polled, the window's copies, and
- * each way in which a phase ends. Times are short and only their order is asserted.
+ * The worker against a simulated transport: when lanes are polled, the copies at the window's ends,
+ * and each way in which a phase ends. Times are short, and tests check only their order.
  */
 #include "clock.h"
 #include "compute_load.h"
@@ -12,16 +12,17 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
-/* A lane that counts a frame a poll between start and stop, and receives what it sends. */
+/* A lane that counts one frame per poll between start and stop, and receives its own frames. */
 struct fake_lane {
     struct lane base;
     unsigned polls, wakes;
     bool deaf;    /* receives nothing */
-    bool floods;  /* each poll finds a frame for another rank */
-    bool endless; /* never says that all is sent */
-    /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
+    bool floods;  /* each poll receives a frame for another rank */
+    bool endless; /* never reports all as sent */
+    /* Until this time messages arrive that count nowhere, then all is through; 0: the lane does not
+     * meet. */
     int64_t meets_until_ns;
-    bool own_partner_timeout; /* ... or none comes, and it knows that one will */
+    bool own_partner_timeout; /* ... or none arrives, and the lane knows that one will */
 };
 
 static atomic_uint idles;
@@ -33,7 +34,7 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
     uint64_t events;
 
     fake->polls++;
-    if (lane->woken) { /* what its descriptor says is taken as it comes */
+    if (lane->woken) { /* its descriptor's readability is taken as it is */
         lane->woken = false;
         fake->wakes++;
         (void)!read(lane->wake_fd, &events, sizeof events);
@@ -56,7 +57,7 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
     return now_ns + NS_PER_MS;
 }
 
-/* A rank that idles in a schedule: it only meets the others. */
+/* A rank that is idle in a schedule: it only meets the others. */
 static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
 {
     const struct fake_lane *fake = (const struct fake_lane *)lane;
@@ -69,7 +70,7 @@ static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
     return waits ? now_ns + NS_PER_MS : CLOCK_NEVER;
 }
 
-#define GAP_NS (NS_PER_MS / 10) /* between frames that come to a lane that is away */
+#define GAP_NS (NS_PER_MS / 10) /* distance of frames that arrive while the worker is away */
 #define AWAY_NS (10 * NS_PER_MS)
 #define BURST 32u
 
@@ -80,8 +81,8 @@ static uint64_t came_until(const struct phase *phase, int64_t now_ns)
     return end_ns > phase->start_ns ? (uint64_t)((end_ns - phase->start_ns) / GAP_NS) : 0;
 }
 
-/* Frames come all the time and are taken a burst at a poll; before each end of the window the
- * worker is away, until that has long passed. */
+/* Frames arrive all the time, and a poll takes one burst; before each end of the window the worker
+ * is away, until that time has long passed. */
 static int64_t away_poll(struct lane *lane, int64_t now_ns)
 {
     struct fake_lane *fake = (struct fake_lane *)lane;
@@ -180,7 +181,8 @@ static int strike(void **state)
     return 0;
 }
 
-/* What waits when a late worker comes back has come before the window opened, or closed. */
+/* Frames that wait when a late worker returns belong to the time before the window opened, or
+ * closed. */
 TEST_BETWEEN(a_backlog_is_not_counted_in_the_window, NULL, strike)
 {
     set_scene(&away_transport);
@@ -197,7 +199,8 @@ TEST_BETWEEN(a_backlog_is_not_counted_in_the_window, NULL, strike)
     }
 }
 
-/* Only the lane whose descriptor is readable is woken: others would make a system call in vain. */
+/* Only the lane with a readable descriptor is woken: others would make a system call for nothing.
+ */
 TEST_BETWEEN(of_a_wake_its_own_lane_is_told, NULL, strike)
 {
     set_scene(&fake_transport);
@@ -210,7 +213,7 @@ TEST_BETWEEN(of_a_wake_its_own_lane_is_told, NULL, strike)
     }
 }
 
-/* The earliest time at which a phase ends. */
+/* The earliest time at which a phase can end. */
 enum after { AT_ONCE, TIMEOUT, LIMIT, MEETING };
 
 static const struct ending {
@@ -227,7 +230,7 @@ static const struct ending {
     {"silence says nothing to a transport that knows", &knowing_transport, TASK_LIMIT, LIMIT,
      .deaf = false},
     {"a sender never ends", &fake_transport, TASK_LIMIT, LIMIT, .endless = true},
-    /* Messages of barriers, and those without bytes, move nothing that counts. */
+    /* Messages of barriers, and messages without bytes, change no count. */
     {"messages come", &meeting_transport, TASK_DRAINED, MEETING, .meets = true},
     {"a message is known to come", &meeting_transport, TASK_DRAINED, MEETING, .meets = true,
      .times_partner = true},
@@ -317,7 +320,7 @@ TEST_BETWEEN(ports_are_visited_between_phases, NULL, strike)
     assert_int_equal(atomic_load(&idles), seen);
 }
 
-/* Operations computed beside messages are counted apart from those computed before them. */
+/* Operations that are computed beside messages are counted apart from those before them. */
 TEST(computing_is_told_apart)
 {
     struct compute_conf conf = {.threads = 2, .share = 0.5, .start_ns = clock_now()};

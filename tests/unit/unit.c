@@ -43,7 +43,7 @@ const char *unit_json(char *json, const char *text)
     return json;
 }
 
-/* The field at *text, ended; *text is behind it. */
+/* Return the field at *text, zero-terminated; move *text behind it. */
 static char *next_field(char **text)
 {
     char *field = *text, *end = strstr(field, " | ");
@@ -128,6 +128,6 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         unit_argument = argv[1];
-    /* The macro's function wants an array of known length. */
+    /* The macro's function needs an array of known length. */
     return _cmocka_run_group_tests(argv[0], tests, count, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The frame of a unit test in C: TEST(name) { ... } defines a test and adds it to its program,
+ * Declarations for unit tests in C: TEST(name) { ... } defines a test and adds it to its program,
  * whose main (unit.c) runs all of them in the order of their definition. TEST_ROWS(name, kind)
  * defines one that runs for each row of a kind in the program's file of cases.
  */
@@ -20,13 +20,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In the head of a for loop: `item` points to each element of an array in turn. */
+/* The head of a for loop: `item` points to each element of an array in turn. */
 #define EACH(item, array)                                                                          \
     const __typeof__((array)[0]) *item = (array);                                                  \
     item < (array) + COUNT(array);                                                                 \
     item++
 
-/* TEST_BETWEEN: with a function before the test and one after it, or NULL. */
+/* TEST_BETWEEN: with a function before the test and one after it, either may be NULL. */
 #define TEST(name) TEST_BETWEEN(name, NULL, NULL)
 #define TEST_BETWEEN(name, before, after)                                                          \
     static void name(void **state);                                                                \
@@ -44,24 +44,25 @@ extern const char *unit_argument;
 
 #define UNIT_FIELDS 8
 
-/* A line of that file, "KIND | FIELD | FIELD ...": its fields; "" behind the last one. */
+/* A line of that file, "KIND | FIELD | FIELD ...": its fields; "" after the last one. */
 struct unit_row {
     int line;
     char *fields[UNIT_FIELDS];
 };
 
-/* Calls `check` for each row of a kind; fails the test where there is none. */
+/* Call `check` for each row of a kind; fail the test if there is none. */
 void unit_each_row(const char *kind, void (*check)(const struct unit_row *row));
 
-/* Makes a new folder and runs shell commands in it; returns its path, until unit_folder_remove().
- */
+/* Make a new folder and run shell commands in it. Return its path, valid until
+ * unit_folder_remove(). */
 const char *unit_folder(const char *commands);
 void unit_folder_remove(void);
 
-/* Fails the test unless the program's file is this text; its comments (# ...) do not count. */
+/* Fail the test unless the program's file is this text; comments of the file (# ...) do not count.
+ */
 void unit_same(const char *text);
 
-/* The body runs for each row of the kind, which is `row`. */
+/* The body of the test runs for each row of the kind, which is `row`. */
 #define TEST_ROWS(name, kind)                                                                      \
     static void check_##name(const struct unit_row *row);                                          \
     TEST(name)                                                                                     \
@@ -70,17 +71,17 @@ void unit_same(const char *text);
     }                                                                                              \
     static void check_##name(const struct unit_row *row)
 
-/* Fails the test, naming the row. */
+/* Fail the test, and print the row. */
 #define row_fails(row, ...)                                                                        \
     do {                                                                                           \
         print_error("%s:%d: ", unit_argument, (row)->line);                                        \
         fail_msg(__VA_ARGS__);                                                                     \
     } while (0)
 
-/* Writes JSON of a shorter form of it: words need no quotes, and texts can have single ones. */
+/* Write JSON from a shorter form of it: words need no quotes, and texts can have single quotes. */
 const char *unit_json(char *json, const char *text);
 
-/* A sentence for people: one line that holds this part. */
+/* Check a sentence for people: one line that contains this part. */
 static inline void assert_says(const char *sentence, const char *part)
 {
     if (strstr(sentence, part) == NULL || strchr(sentence, '\n') != NULL)
