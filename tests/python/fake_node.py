@@ -178,15 +178,12 @@ class FakeNode:
         write(frame_side("source", *ends, 1000, 900))
 
     def fault_overflow(self) -> None:
-        """Send times whose sums do not fit a column, in later trials while the run ends."""
+        """Send an event of an unknown type with a number that no column holds.
+
+        In later trials while the run ends.
+        """
         time.sleep(0.1 * self.trial)
-        times = {
-            "type": "histogram", "node": self.name, "trial": self.trial, "phase": 0,
-            "network": "lab", "src": f"{self.other}:e0", "dst": f"{self.name}:e0",
-            "kind": "one_way", "count": 1, "sum_ns": (1 << 63) - 1, "buckets": "1:1",
-        }  # fmt: skip
-        write(times)
-        write(times)
+        write({"type": "novelty", "node": self.name, "phase": 1 << 63})
 
     def fault_chatty(self) -> None:
         for _ in range(2000):

@@ -37,6 +37,7 @@ from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
 from switchbench.render.terminal import show_messages
 from synthetic import (
+    about,
     buckets_of,
     make_run,
     make_site,
@@ -196,13 +197,7 @@ def summary_of(
     trials: list[Trial], records: list[dict[str, Any]], site: Site | None = None
 ) -> dict[str, Any]:
     """Return a whole summary of these records."""
-    summary = fed(make_run(site or make_site(), *trials), records)
-    about = {
-        "id": "x", "started": "now", "elapsed_s": 1.0, "command": [], "launch": "lab",
-        "lab": "one-switch", "excluded_hosts": [], "versions": {},
-        "machine": {"host": "h", "system": "s", "cpus": 2, "cpu": None, "memory_bytes": None},
-    }  # fmt: skip
-    return summary.finish(about, [])
+    return fed(make_run(site or make_site(), *trials), records).finish(about(), [])
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -507,9 +502,7 @@ def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
     run = make_run(make_site(4), scatter_trial())
     write_tables(tmp_path, run, [*flows, samples_record(times)])
     summary = gather(run, tmp_path)
-    about = {"versions": {}, "id": "x", "started": "", "elapsed_s": 1.0, "command": [],
-             "launch": "lab", "lab": None, "machine": {}}  # fmt: skip
-    (entry,) = summary.finish(about, [])["messages"]["scatter"]
+    (entry,) = summary.finish(about(), [])["messages"]["scatter"]
     assert (entry["lost"], entry["messages"]) == (3, 1000)
 
 

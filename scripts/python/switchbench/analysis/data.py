@@ -105,23 +105,6 @@ class Spans:
     mbps: Floats
 
 
-def _clock_table(directory: Path) -> ClockTable | None:
-    """Return the nodes' clocks; None where all nodes share one, which needs no correction."""
-    tables = Tables(directory, ("phases",), {"phases": _CLOCK})
-    events = list(tables.events())
-    ready = [event for event in events if event["type"] == "ready"]
-    if all(event.get("clock") == "shared" for event in ready):
-        return None
-    table = ClockTable(
-        {event["port"]: event["node"] for event in events if event["type"] == "port-open"}
-    )
-    for event in ready:
-        table.take_ready(event)
-    for phase in tables.phases():
-        table.take(phase.moment, phase.rows("phases"))
-    return table
-
-
 # --- a run's results -----------------------------------------------------------------------------
 
 
@@ -162,13 +145,28 @@ class Measured:
         for name in (*_WANTED, "phases"):
             try:
                 if name == "phases":
-                    self._clocks = _clock_table(self.directory)
+                    self._read_clocks()
                     continue
                 file = TableFile(self.directory, name, _WANTED[name])
                 self._tables[name] = file.whole()
                 self.is_cut |= bool(file.cut)
             except ConfigurationError as error:
                 self.damage.append(str(error).removeprefix(f"{self.directory}/"))
+
+    def _read_clocks(self) -> None:
+        """Read the nodes' clocks, unless all nodes share one, which needs no correction."""
+        tables = Tables(self.directory, ("phases",), {"phases": _CLOCK})
+        events = list(tables.events())
+        ready = [event for event in events if event["type"] == "ready"]
+        if all(event.get("clock") == "shared" for event in ready):
+            return
+        nodes = {event["port"]: event["node"] for event in events if event["type"] == "port-open"}
+        clocks = ClockTable(nodes)
+        for event in ready:
+            clocks.take_ready(event)
+        for phase in tables.phases():
+            clocks.take(phase.moment, phase.rows("phases"))
+        self._clocks = clocks
 
     def flows(self, plan: PlanEntry) -> FlowColumns | None:
         """Return a plan's flows as reported by their destinations; None where none was."""

@@ -43,7 +43,21 @@ class _Phase:
         """Take one record; raise DamagedRecord for a second record of a flow's end or times."""
         match record["type"]:
             case "flow":
-                self._take_flow(record)
+                src, dst, side = record["src"], record["dst"], record["side"]
+                row = {"network": record["network"], "src": src, "dst": dst}
+                row |= {"source_reported": False, "destination_reported": False}
+                row = self._flows.setdefault((record["network"], src, dst), row)
+                if row[f"{side}_reported"]:
+                    raise DamagedRecord(
+                        f"a second record of the {side} of {src} -> {dst} in one phase"
+                    )
+                row[f"{side}_reported"] = True
+                measures = record.get("measures") or {}
+                for key, name in flow_side(side).items():
+                    is_measure = columns_of("flows")[name].kind == "number"
+                    value = (measures if is_measure else record).get(key)
+                    if value is not None:
+                        row[name] = value
             case "reorder":
                 row = self._flows.get((record["network"], record["src"], record["dst"]), {})
                 row |= {key: record[key] for key in _REORDER if row}
@@ -65,30 +79,12 @@ class _Phase:
                     if end > begin
                 ]  # fmt: skip
             case _:
-                self._take_times(record)
-
-    def _take_flow(self, record: Record) -> None:
-        src, dst, side = record["src"], record["dst"], record["side"]
-        row = {"network": record["network"], "src": src, "dst": dst}
-        row |= {"source_reported": False, "destination_reported": False}
-        row = self._flows.setdefault((record["network"], src, dst), row)
-        if row[f"{side}_reported"]:
-            raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
-        row[f"{side}_reported"] = True
-        measures = record.get("measures") or {}
-        for key, name in flow_side(side).items():
-            is_measure = columns_of("flows")[name].kind == "number"
-            value = (measures if is_measure else record).get(key)
-            if value is not None:
-                row[name] = value
-
-    def _take_times(self, record: Record) -> None:
-        row = times_row(record)
-        network, src, dst, kind = (row[name] for name in ("network", "src", "dst", "kind"))
-        if self._times.setdefault((network, src, dst, kind), row) is not row:
-            raise DamagedRecord(
-                f"a second record of the {kind} times of {src} -> {dst} in one phase"
-            )
+                row = times_row(record)
+                network, src, dst, kind = (row[name] for name in ("network", "src", "dst", "kind"))
+                if self._times.setdefault((network, src, dst, kind), row) is not row:
+                    raise DamagedRecord(
+                        f"a second record of the {kind} times of {src} -> {dst} in one phase"
+                    )
 
     def tables(self, moment: Moment) -> PhaseData:
         """Return the phase's rows by table."""

@@ -216,13 +216,12 @@ class TableFile:
         self._parquet: Any = None
         self._batches: list[Any] = []
         path = parquet_file(directory, table)
-        parts = 0
         if path.exists():
             self.path = path
             with _reading(path):
                 self._parquet = pq.ParquetFile(path)
             _refuse_other_columns(path, self._parquet.schema_arrow, table, self._names)
-            parts = _parts_of(path)
+        parts = _parts_of(path)
         for number, stream in stream_files(directory, table):
             self.path = stream
             if number > parts:
@@ -258,19 +257,14 @@ class TableFile:
     def _read_stream(self, path: Path) -> None:
         with path.open("rb") as file:
             try:
-                reader = pa.ipc.open_stream(file)
+                reader = pa.ipc.open_stream(file)  # fails where even the head was not written
+                _refuse_other_columns(path, reader.schema, self.table, self._names)
+                self._batches.extend(reader)  # up to a damaged batch
+                is_whole = not file.read(1)
             except (pa.ArrowException, OSError):
-                self.cut.append(path)  # even the head was not written
-                return
-            _refuse_other_columns(path, reader.schema, self.table, self._names)
-            try:
-                while True:
-                    self._batches.append(reader.read_next_batch())
-            except StopIteration:
-                if file.read(1):
-                    self.cut.append(path)
-            except (pa.ArrowException, OSError):
-                self.cut.append(path)
+                is_whole = False
+        if not is_whole:
+            self.cut.append(path)
 
 
 @contextmanager
@@ -371,11 +365,6 @@ class Tables:
                     here = self._places.setdefault((trial, repeat, phase), {})
                     here.setdefault(name, []).append((number, start, end))
 
-    @property
-    def cut(self) -> list[Path]:
-        """Return the streams that were cut off or damaged, and read only up to there."""
-        return [path for file in self._files.values() for path in file.cut]
-
     def events(self) -> Iterator[Record]:
         """Return the events in order, as records."""
         file = TableFile(self.directory, "events")
@@ -426,7 +415,7 @@ def finish(directory: Path, run: Run) -> Run:
     are then unchanged.
     """
     if not run.again:
-        _rewrite(directory, None, only_streams=True)
+        _rewrite(directory, None)
         return run
     sources = _sources(directory, run)
     again = [trial.id for trial in run.again]
@@ -488,19 +477,18 @@ def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
     )
 
 
-def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:
+def _rewrite(directory: Path, split: _Split | None) -> None:
     """Write all tables as Parquet, put the files in place together, then remove the streams.
 
-    `split` divides rows into valid and superseded ones. A stream that could not be read to its end
-    is kept beside the tables.
+    `split` divides rows into valid and superseded ones; None: all are valid, and tables without
+    streams stay as they are. A stream that could not be read to its end is kept beside the tables.
     """
-    done: list[Path] = []
-    cut: list[Path] = []
+    done: list[tuple[Path, bool]] = []  # streams, and whether they were cut off
 
     def pieces() -> Iterator[_Piece]:
         for table in TABLES:
             streams, path = stream_files(directory, table), parquet_file(directory, table)
-            if not streams and (only_streams or not path.exists()):
+            if not streams and (split is None or not path.exists()):
                 continue
             file = TableFile(directory, table)
             parts = max((number for number, _ in streams), default=0) or _parts_of(path)
@@ -510,12 +498,11 @@ def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) 
                 yield directory, table, parts, kept
                 if old is not None and old.num_rows:
                     yield directory / SUPERSEDED, table, 0, old
-            done.extend(stream for _, stream in streams)
-            cut.extend(file.cut)
+            done.extend((stream, stream in file.cut) for _, stream in streams)
 
     _write(directory, pieces())
-    for path in done:
-        if path in cut:
+    for path, is_cut in done:
+        if is_cut:
             path.replace(cut_file(path))
         else:
             path.unlink()
