@@ -78,21 +78,6 @@ static const struct option_table option_table = {options, sizeof(struct verbs_op
 
 /* --- abilities of the port --- */
 
-/* Return whether a software RDMA device, which sends by the kernel's routes, delivers packets to
- * an address within the host, without a wire. */
-static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
-{
-    bool ipv4 = verbs_gid_is_ipv4(gid);
-    int fd = netlink_open();
-    bool local =
-        fd >= 0 && route_is_local(fd, ipv4 ? AF_INET : AF_INET6, gid + (ipv4 ? VERBS_IPV4_AT : 0),
-                                  if_nametoindex(netdev));
-
-    if (fd >= 0)
-        close(fd);
-    return local;
-}
-
 /* Reject partners in this host, whose traffic says nothing about the network. */
 static int check_partner(const struct verbs_lane *lane, const struct lane_flow *flow, bool sends,
                          struct err *err)
@@ -101,6 +86,8 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     uint32_t rank = sends ? flow->dst : flow->src;
     struct verbs_address address;
     char gid[VERBS_GID_TEXT];
+    bool ipv4, local;
+    int fd;
 
     if (!verbs_address_read(&address, &flow->partner))
         return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
@@ -114,7 +101,18 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
         return err_set(err, -EINVAL,
                        "%s: rank %u is this same port, so the bytes would never leave it",
                        port->label, rank);
-    if (port->software && port->ethernet && is_local(address.gid, port->netdev))
+    if (!port->software || !port->ethernet)
+        return 0;
+    /* A software device sends by the kernel's routes, which may lead to an address within the host,
+     * without a wire. */
+    fd = netlink_open();
+    ipv4 = verbs_gid_is_ipv4(address.gid);
+    local = fd >= 0 &&
+            route_is_local(fd, ipv4 ? AF_INET : AF_INET6, address.gid + (ipv4 ? VERBS_IPV4_AT : 0),
+                           if_nametoindex(port->netdev));
+    if (fd >= 0)
+        close(fd);
+    if (local)
         return err_set(err, -EINVAL,
                        "%s: rank %u (%s) is on this same host, and a software device keeps what is "
                        "for it inside, so the bytes would never leave it; use ports of two hosts, "

@@ -96,21 +96,6 @@ const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, 
 
 /* --- the device --- */
 
-static int open_found(struct transport_port *port, struct ibv_device *device, struct err *err)
-{
-    if (device->transport_type == IBV_TRANSPORT_IWARP)
-        return err_set(err, -EOPNOTSUPP,
-                       "%s: an iWARP device: verbs is not implemented over iWARP; use tcp there",
-                       port->label);
-    port->context = ibv_open_device(device);
-    if (port->context != NULL)
-        return 0;
-    return err_set(err, -ENODEV,
-                   "%s: can't open the RDMA device (%s): this user may not read and write "
-                   "/dev/infiniband/uverbs*, or `modprobe ib_uverbs` was not done",
-                   port->label, strerror(errno));
-}
-
 static int open_device(struct transport_port *port, struct err *err)
 {
     int count = 0, rc = 0;
@@ -123,8 +108,15 @@ static int open_device(struct transport_port *port, struct err *err)
         size_t used = strlen(names);
 
         tried = strcmp(name, port->device) == 0;
-        if (tried)
-            rc = open_found(port, devices[i], err);
+        if (tried && devices[i]->transport_type == IBV_TRANSPORT_IWARP)
+            rc = err_set(err, -EOPNOTSUPP,
+                         "%s: an iWARP device: verbs is not implemented over iWARP; use tcp there",
+                         port->label);
+        else if (tried && (port->context = ibv_open_device(devices[i])) == NULL)
+            rc = err_set(err, -ENODEV,
+                         "%s: can't open the RDMA device (%s): this user may not read and write "
+                         "/dev/infiniband/uverbs*, or `modprobe ib_uverbs` was not done",
+                         port->label, strerror(errno));
         snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name);
     }
     if (devices != NULL)
@@ -339,36 +331,32 @@ void verbs_port_close(struct transport_port *port)
 
 /* --- events --- */
 
-static void handle_event(struct transport_port *port, const struct ibv_async_event *event)
-{
-    bool ours = event->element.port_num == port->number;
-
-    switch (event->event_type) {
-    case IBV_EVENT_PORT_ACTIVE:
-        port->up = ours || port->up;
-        break;
-    case IBV_EVENT_PORT_ERR:
-        port->up = port->up && !ours;
-        break;
-    case IBV_EVENT_DEVICE_FATAL:
-        port->fatal = true;
-        log_error("%s: the device has failed; it must be reset", port->label);
-        break;
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-    case IBV_EVENT_SQ_DRAINED:
-        break;
-    default:
-        log_warning("%s: the device says: %s", port->label, ibv_event_type_str(event->event_type));
-    }
-}
-
 void verbs_port_events(struct transport_port *port)
 {
     struct ibv_async_event event;
 
     while (ibv_get_async_event(port->context, &event) == 0) {
-        handle_event(port, &event);
+        bool ours = event.element.port_num == port->number;
+
+        switch (event.event_type) {
+        case IBV_EVENT_PORT_ACTIVE:
+            port->up = ours || port->up;
+            break;
+        case IBV_EVENT_PORT_ERR:
+            port->up = port->up && !ours;
+            break;
+        case IBV_EVENT_DEVICE_FATAL:
+            port->fatal = true;
+            log_error("%s: the device has failed; it must be reset", port->label);
+            break;
+        case IBV_EVENT_COMM_EST:
+        case IBV_EVENT_QP_LAST_WQE_REACHED:
+        case IBV_EVENT_SQ_DRAINED:
+            break;
+        default:
+            log_warning("%s: the device reports: %s", port->label,
+                        ibv_event_type_str(event.event_type));
+        }
         ibv_ack_async_event(&event);
     }
 }
@@ -434,18 +422,6 @@ static const struct counter_source sources[] = {
       "hw_counters/RxECNMrkd"}},
 };
 
-static void read_counters(const struct transport_port *port, struct port_hardware *counters)
-{
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
-        int64_t *value = (int64_t *)(void *)((char *)counters + sources[i].offset);
-        const char *const *names = sources[i].names;
-
-        for (unsigned k = 0; k < COUNTER_NAMES_MAX && names[k] != NULL && *value < 0; k++)
-            *value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device,
-                                  port->number, names[k]);
-    }
-}
-
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
     struct verbs_address address = {.ethernet = port->ethernet};
@@ -476,6 +452,12 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
     facts->numa_node =
         (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
-    if (counters)
-        read_counters(port, &facts->hardware);
+    for (size_t i = 0; counters && i < sizeof sources / sizeof sources[0]; i++) {
+        int64_t *value = (int64_t *)(void *)((char *)&facts->hardware + sources[i].offset);
+        const char *const *names = sources[i].names;
+
+        for (unsigned k = 0; k < COUNTER_NAMES_MAX && names[k] != NULL && *value < 0; k++)
+            *value = sysfs_number(-1, "/sys/class/infiniband/%s/ports/%u/%s", port->device,
+                                  port->number, names[k]);
+    }
 }

@@ -402,34 +402,17 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         memcpy(info->gid, qp->config.gid->gid.raw, sizeof info->gid);
 }
 
-static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_info *theirs)
+/* Bring a queue pair to ready-to-receive, then to ready-to-send. */
+static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
 {
     static const uint8_t none[VERBS_GID_BYTES];
     const struct verbs_qp_options *options = &qp->config.options;
     const struct ibv_gid_entry *gid = qp->config.gid;
-    struct ibv_ah_attr path = {
-        .dlid = theirs->lid, .sl = (uint8_t)options->service_level, .port_num = qp->port->number};
-
-    /* In one InfiniBand subnet the LID suffices; a GID is used for RoCE, or where the options
-     * set one. */
-    path.is_global = gid != NULL && memcmp(theirs->gid, none, sizeof none) != 0 &&
-                     (qp->port->ethernet || options->gid_index >= 0);
-    if (path.is_global) {
-        memcpy(path.grh.dgid.raw, theirs->gid, sizeof theirs->gid);
-        path.grh.sgid_index = (uint8_t)gid->gid_index;
-        path.grh.hop_limit = PORT_HOPS;
-        path.grh.traffic_class = (uint8_t)options->traffic_class;
-    }
-    return path;
-}
-
-/* Bring a queue pair to ready-to-receive, then to ready-to-send. */
-static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
-{
-    const struct verbs_qp_options *options = &qp->config.options;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_RTR,
-        .ah_attr = path_to(qp, theirs),
+        .ah_attr = {.dlid = theirs->lid,
+                    .sl = (uint8_t)options->service_level,
+                    .port_num = qp->port->number},
         .dest_qp_num = theirs->number,
         .rq_psn = theirs->packet,
         .max_dest_rd_atomic = qp->port->limits.max_qp_rd_atom > 0, /* 0: the device has no read */
@@ -440,8 +423,19 @@ static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
         .rnr_retry = (uint8_t)options->rnr_retry,
         .max_rd_atomic = qp->port->limits.max_qp_init_rd_atom > 0,
     };
+    struct ibv_ah_attr *path = &attributes.ah_attr;
     int code;
 
+    /* In one InfiniBand subnet the LID suffices; a GID is used for RoCE, or where the options
+     * set one. */
+    path->is_global = gid != NULL && memcmp(theirs->gid, none, sizeof none) != 0 &&
+                      (qp->port->ethernet || options->gid_index >= 0);
+    if (path->is_global) {
+        memcpy(path->grh.dgid.raw, theirs->gid, sizeof theirs->gid);
+        path->grh.sgid_index = (uint8_t)gid->gid_index;
+        path->grh.hop_limit = PORT_HOPS;
+        path->grh.traffic_class = (uint8_t)options->traffic_class;
+    }
     verbs_mtu_code(qp->mtu, &attributes.path_mtu);
     code = ibv_modify_qp(qp->ibv, &attributes,
                          IBV_QP_STATE | services[options->service].ready_to_receive);

@@ -152,16 +152,6 @@ static void send_header(struct verbs_end *end, enum verbs_work kind, struct mess
     post_works(end, &work, 1);
 }
 
-/* Send a credit with a count of messages; `ended`: the end mark has arrived. */
-static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
-{
-    const struct message_script *script = &end->base.stream.script;
-    uint64_t credit = (ended ? CREDIT_ENDED : 0) | (messages & (CREDIT_ENDED - 1));
-
-    send_header(end, VERBS_WORK_CONTROL,
-                message_header_make(MESSAGE_CREDIT, script, credit, credit >> CREDIT_HALF));
-}
-
 bool verbs_end_is_clean(struct verbs_end *end)
 {
     const struct verbs_in *in = end->base.sends ? NULL : (const struct verbs_in *)(void *)end;
@@ -561,20 +551,6 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
 }
 
-/* End a stream when everything announced by the end mark has arrived, or nothing more is
- * expected. */
-static void end_stream(struct verbs_in *in)
-{
-    struct message_stream *stream = &in->end.base.stream;
-
-    stream->whole =
-        stream->at.sequence == in->total && (uint32_t)stream->at.before == in->total_bytes;
-    if (!stream->unreliable && !stream->whole)
-        stream->side->corrupted += MESSAGE_HEADER_BYTES;
-    in->credited_ns = 0;
-    message_end_over(&in->end.base);
-}
-
 /* Post receives again, and give credit for messages that are consumed, forwarded or lost.
  * Answered messages need no credit, but the sender must learn that the end mark has arrived. */
 static void give_credit(struct verbs_in *in, int64_t now_ns)
@@ -598,11 +574,15 @@ static void give_credit(struct verbs_in *in, int64_t now_ns)
         return;
     in->credited = credit;
     in->credited_ns = now_ns;
-    send_credit(end, base->ended, credit);
+    credit = (base->ended ? CREDIT_ENDED : 0) | (credit & (CREDIT_ENDED - 1));
+    send_header(
+        end, VERBS_WORK_CONTROL,
+        message_header_make(MESSAGE_CREDIT, &base->stream.script, credit, credit >> CREDIT_HALF));
 }
 
 static bool reap_in(struct verbs_in *in, int64_t now_ns)
 {
+    struct message_stream *stream = &in->end.base.stream;
     struct ibv_wc completions[VERBS_BATCH];
     int count = ibv_poll_cq(in->end.qp->cq, VERBS_BATCH, completions);
     bool taken = false;
@@ -627,9 +607,14 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
         leave(in);
     }
     if (!in->end.base.ended && !taken &&
-        ((in->eof_seen && in->end.base.stream.at.sequence >= in->total) ||
-         will_not_come(in, now_ns)))
-        end_stream(in);
+        ((in->eof_seen && stream->at.sequence >= in->total) || will_not_come(in, now_ns))) {
+        stream->whole =
+            stream->at.sequence == in->total && (uint32_t)stream->at.before == in->total_bytes;
+        if (!stream->unreliable && !stream->whole)
+            stream->side->corrupted += MESSAGE_HEADER_BYTES;
+        in->credited_ns = 0;
+        message_end_over(&in->end.base);
+    }
     give_credit(in, now_ns);
     return taken;
 }
@@ -677,11 +662,11 @@ static bool reap_all(struct verbs_lane *lane, int64_t now_ns)
 /* A wake-up must be acknowledged, else it would repeat for ever; but not by a system call in
  * each round of a busy stream, which arms nothing. A lane at its end is never armed again, and
  * completions from before may still arrive. */
-static void note_wake(struct verbs_lane *lane)
+static bool reap(struct message_lane *base, int64_t now_ns)
 {
-    const struct lane *base = &lane->base.lane;
-    bool quiet = message_lane_failed(&lane->base) || (base->tx_done && base->rx_done) ||
-                 base->started_ns == 0;
+    struct verbs_lane *lane = lane_of(base);
+    bool quiet = message_lane_failed(base) || (base->lane.tx_done && base->lane.rx_done) ||
+                 base->lane.started_ns == 0;
     struct ibv_cq *queue;
     void *context;
 
@@ -690,13 +675,6 @@ static void note_wake(struct verbs_lane *lane)
          i++)
         ibv_ack_cq_events(queue, 1);
     lane->armed = false;
-}
-
-static bool reap(struct message_lane *base, int64_t now_ns)
-{
-    struct verbs_lane *lane = lane_of(base);
-
-    note_wake(lane);
     return !message_lane_failed(base) && reap_all(lane, now_ns);
 }
 

@@ -54,16 +54,6 @@ static ssize_t keep_line(void *cookie, const char *text, size_t size)
     return (ssize_t)size;
 }
 
-static int open_log(void)
-{
-    FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep_line});
-
-    if (stream == NULL)
-        return -ENOMEM;
-    setvbuf(stream, NULL, _IOLBF, 512);
-    return rte_openlog_stream(stream);
-}
-
 void eal_log_clear(void)
 {
     first_line[0] = '\0';
@@ -158,6 +148,8 @@ static void end(void)
 int eal_start(const char *node, struct err *err)
 {
     static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-%ukB/free_hugepages";
+    FILE *stream =
+        started ? NULL : fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep_line});
     sigset_t all, before;
     cpu_set_t cores;
     int rc;
@@ -167,7 +159,8 @@ int eal_start(const char *node, struct err *err)
     huge = (uint64_t)sysfs_number(0, free_pages, 2048) * 2 * MIB +
                (uint64_t)sysfs_number(0, free_pages, 1048576) * 1024 * MIB >=
            HUGE_MIN;
-    if (open_log() != 0 || pthread_key_create(&thread_key, thread_ends) != 0)
+    if (stream == NULL || setvbuf(stream, NULL, _IOLBF, 512) != 0 ||
+        rte_openlog_stream(stream) != 0 || pthread_key_create(&thread_key, thread_ends) != 0)
         return err_set(err, -ENOMEM, "no memory for DPDK's log");
     rc = load_drivers(err);
     if (rc < 0)

@@ -190,24 +190,13 @@ static struct rte_flow *make(struct maker *maker, const struct rule *rule, bool 
                            &maker->error);
 }
 
-static int refuse(const struct transport_port *port, const struct rule *rule,
-                  const struct rte_flow_error *error, struct err *err)
-{
-    bool routed = (rule->needed_for & (GATEWAY4 | GATEWAY6)) != 0;
-
-    return err_set(err, cause(),
-                   "%s: %s can't tell %s from the frames of other users of the port (%s): %suse "
-                   "tcp or verbs there, or a port that nothing else needs",
-                   port->conf->name, port->driver, rule->what, reason(error),
-                   routed ? "leave its `gateway` out, " : "");
-}
-
 /* Adds a rule; an optional rule that the driver can't make is omitted, since no node of the run
  * needs it. */
 static int add(struct transport_port *port, struct maker *maker, const struct rule *rule,
                struct err *err)
 {
     bool needed = (rule->needed_for & has(&port->responder)) != 0;
+    bool routed = (rule->needed_for & (GATEWAY4 | GATEWAY6)) != 0;
 
     for (int tagged = 0; tagged <= 1; tagged++) {
         struct rte_flow *flow = make(maker, rule, tagged);
@@ -215,7 +204,11 @@ static int add(struct transport_port *port, struct maker *maker, const struct ru
         if (flow != NULL)
             port->isolation.rules[port->isolation.count++] = flow;
         else if (needed)
-            return refuse(port, rule, &maker->error, err);
+            return err_set(err, cause(),
+                           "%s: %s can't tell %s from the frames of other users of the port (%s): "
+                           "%suse tcp or verbs there, or a port that nothing else needs",
+                           port->conf->name, port->driver, rule->what, reason(&maker->error),
+                           routed ? "leave its `gateway` out, " : "");
     }
     return 0;
 }

@@ -114,26 +114,15 @@ static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 
 /* --- several addresses, and frames to all ------------------------------------------------------*/
 
-/* False: the device is full. */
-static bool send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t to[FRAME_MAC])
-{
-    const struct dpdk_options *options = dpdk_options(lane->frame.lane.request.phase);
-    uint8_t frame[RESPONDER_FRAME_MAX];
-    uint32_t length = responder_learning(port_responder_lock(lane->port), frame, to);
-
-    port_responder_unlock(lane->port);
-    address_write(frame + FRAME_MAC, options->address_block,
-                  (uint16_t)lane->frame.lane.request.rank, options->address_first + number);
-    return queue_send(lane->queue, frame, length);
-}
-
 static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
 {
     const struct phase *phase = lane->frame.lane.request.phase;
     const struct dpdk_options *options = dpdk_options(phase);
     struct learning *learning = &lane->learning;
+    uint16_t rank = (uint16_t)lane->frame.lane.request.rank;
+    uint8_t frame[RESPONDER_FRAME_MAX];
     struct frame_end ends[2];
-    uint32_t due, sent = 0;
+    uint32_t due, length, sent = 0;
 
     if (options->addresses <= 1 || phase->traffic == TRAFFIC_PROBE)
         return 0;
@@ -151,9 +140,13 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
               : 0; /* a pace without frames left would give up due ones */
     if (due > 0)
         find_ends(lane, lane->frame.lane.request.send_count, ends); /* the test port */
-    while (sent < due && send_learning(lane, learning->next, ends[1].mac)) {
-        learning->next++;
-        sent++;
+    for (; sent < due; sent++, learning->next++) {
+        length = responder_learning(port_responder_lock(lane->port), frame, ends[1].mac);
+        port_responder_unlock(lane->port);
+        address_write(frame + FRAME_MAC, options->address_block, rank,
+                      options->address_first + learning->next);
+        if (!queue_send(lane->queue, frame, length))
+            break; /* the device is full */
     }
     pace_spend(&learning->pace, sent);
     /* A late sender keeps to the rate, and ends later. */

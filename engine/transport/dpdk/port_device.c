@@ -83,23 +83,10 @@ static void plan_xdp(struct transport_port *port, struct plan *plan)
         plan->frame_max = most;
 }
 
-/* Splits "net_ring0,arguments" into name and arguments. */
-static int plan_vdev(struct transport_port *port, struct plan *plan, struct err *err)
-{
-    const char *comma = strchrnul(port->conf->vdev, ',');
-    size_t name = (size_t)(comma - port->conf->vdev);
-
-    if (name >= sizeof port->device || strlen(comma) > sizeof plan->arguments)
-        return err_set(err, -EINVAL, "%s: the device '%s' has too long a name", port->conf->name,
-                       port->conf->vdev);
-    memcpy(port->device, port->conf->vdev, name);
-    snprintf(plan->arguments, sizeof plan->arguments, "%s", *comma != '\0' ? comma + 1 : "");
-    return 0;
-}
-
 static int plan_device(struct transport_port *port, struct plan *plan, struct err *err)
 {
     const struct port_conf *conf = port->conf;
+    size_t name;
     int rc;
 
     *plan = (struct plan){
@@ -113,8 +100,16 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
         snprintf(port->device, sizeof port->device, "%s", conf->pci);
         return 0;
     }
-    if (conf->vdev != NULL)
-        return plan_vdev(port, plan, err);
+    if (conf->vdev != NULL) { /* "net_ring0,arguments" */
+        name = strcspn(conf->vdev, ",");
+        if (name >= sizeof port->device || strlen(conf->vdev + name) > sizeof plan->arguments)
+            return err_set(err, -EINVAL, "%s: the device '%s' has too long a name", conf->name,
+                           conf->vdev);
+        memcpy(port->device, conf->vdev, name);
+        snprintf(plan->arguments, sizeof plan->arguments, "%s",
+                 conf->vdev + name + (conf->vdev[name] == ','));
+        return 0;
+    }
     if (conf->iface == NULL)
         return err_set(err, -EINVAL, "%s: dpdk needs one of iface, pci and vdev", conf->name);
     if ((rc = iface_open(&port->iface, conf, err)) != 0)
@@ -230,24 +225,6 @@ static int make_queues(struct transport_port *port, const struct queue_layout *l
     return 0;
 }
 
-/* Chooses the largest frame: the interface's MTU; other devices' own maximum, up to 9,216. Some
- * state it by frame and leave the MTU open (memif). */
-static void choose_mtu(struct transport_port *port, const struct plan *plan,
-                       struct rte_eth_conf *conf)
-{
-    struct rte_eth_dev_info info;
-    uint32_t most;
-
-    port->frame_max = plan->frame_max;
-    if (plan->frame_max == 0 && rte_eth_dev_info_get(port->id, &info) == 0) {
-        most = RTE_MIN(info.max_rx_pktlen, FRAME_SIZE_MAX) - FRAME_ETHERNET - FRAME_FCS;
-        conf->rxmode.mtu = info.max_mtu < most ? info.max_mtu : most;
-        port->frame_max = conf->rxmode.mtu + FRAME_ETHERNET + FRAME_FCS;
-    }
-    if (port->frame_max > FRAME_SIZE_MAX)
-        port->frame_max = FRAME_SIZE_MAX;
-}
-
 /* Sets up memory and rings of all queues, on the device's NUMA node. */
 static int set_up_queues(struct transport_port *port, const struct plan *plan,
                          const struct queue_layout *layout, struct err *err)
@@ -280,13 +257,22 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
     struct rte_eth_dev_info info;
     struct queue_layout layout = {0};
+    uint32_t most;
     int rc;
 
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||
         (rc = choose_queues(&layout, port->conf, &info, err)) != 0)
         return err_set(err, rc, "%s: DPDK does not know the device '%s'", port->conf->name,
                        port->device);
-    choose_mtu(port, plan, &conf);
+    /* The largest frame: the interface's MTU; other devices' own maximum, up to 9,216. Some state
+     * it by frame and leave the MTU open (memif). */
+    port->frame_max = plan->frame_max;
+    if (plan->frame_max == 0) {
+        most = RTE_MIN(info.max_rx_pktlen, FRAME_SIZE_MAX) - FRAME_ETHERNET - FRAME_FCS;
+        conf.rxmode.mtu = RTE_MIN(info.max_mtu, most);
+        port->frame_max = conf.rxmode.mtu + FRAME_ETHERNET + FRAME_FCS;
+    }
+    port->frame_max = RTE_MIN(port->frame_max, FRAME_SIZE_MAX);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
     conf.rxmode.offloads = arrival_offload(port->conf, port->id, &info);

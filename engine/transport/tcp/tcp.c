@@ -117,19 +117,6 @@ static double segment_overhead(int fd, const struct tcp_info *info)
            (info->tcpi_options & TCPI_OPT_TIMESTAMPS ? TIMESTAMPS : 0);
 }
 
-/* Set a flow's segment size and the payload share of a full segment at layer 1. */
-static void choose_segment(struct message_flow *flow, int fd)
-{
-    struct tcp_info info;
-
-    flow->segment = SEGMENT_BYTES;
-    flow->payload_share = SEGMENT_BYTES / 1538.0;
-    if (!tcp_info_read(fd, &info) || info.tcpi_snd_mss == 0)
-        return;
-    flow->segment = info.tcpi_snd_mss;
-    flow->payload_share = flow->segment / (flow->segment + segment_overhead(fd, &info));
-}
-
 /* --- sending --- */
 
 /* Read the completions of zero-copy sends, which otherwise use up the socket's memory. */
@@ -481,8 +468,18 @@ static void begin(struct message_lane *base)
                                        {IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT}};
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
 
-    for (uint32_t i = 0; i < base->lane.request.send_count; i++)
-        choose_segment(&base->flows[i], tcp_lane_end(lane, i * base->stride)->fd);
+    for (uint32_t i = 0; i < base->lane.request.send_count; i++) {
+        int fd = tcp_lane_end(lane, i * base->stride)->fd;
+        struct message_flow *flow = &base->flows[i];
+        struct tcp_info info;
+
+        flow->segment = SEGMENT_BYTES;
+        flow->payload_share = SEGMENT_BYTES / 1538.0;
+        if (!tcp_info_read(fd, &info) || info.tcpi_snd_mss == 0)
+            continue;
+        flow->segment = info.tcpi_snd_mss; /* and of a full one at layer 1: */
+        flow->payload_share = flow->segment / (flow->segment + segment_overhead(fd, &info));
+    }
     for (unsigned i = base->out_count; base->schedules && i < message_lane_ends(base); i++)
         for (unsigned k = 0; k < sizeof keepalive / sizeof keepalive[0]; k++)
             setsockopt(tcp_lane_end(lane, i)->fd, keepalive[k][0], keepalive[k][1],
