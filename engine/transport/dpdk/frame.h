@@ -236,22 +236,26 @@ FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct fra
 FRAME_INLINE bool frame_sound(const struct frame_check *check, const struct frame_expect *expect,
                               const uint8_t *frame, enum header_kind kind)
 {
+    const bool v4 = kind == HEADER_IPV4_UDP;
     const uint8_t *ip = frame + check->network, *payload = frame + check->payload;
-    uint32_t addresses = kind == HEADER_IPV4_UDP ? 8 : 32;
+    const uint32_t summed = (v4 ? 8 : 32) + FRAME_UDP; /* addresses and UDP's header */
     uint64_t differs = frame_differs(check, expect, frame);
 
-    if (kind == HEADER_L2)
-        return FRAME_LIKELY(differs == 0) &&
-               FRAME_LIKELY(signature_sound((const struct signature *)payload)) &&
-               FRAME_LIKELY(frame_filled(check, expect, frame));
-    differs |= (uint32_t)(ip[kind == HEADER_IPV4_UDP ? 9 : 6] ^ IPPROTO_UDP);
-    differs |= (uint32_t)(frame_u16(payload - 4) ^ expect->udp_length);
-    return FRAME_LIKELY(differs == 0) &&
-           (kind == HEADER_IPV6_UDP ||
-            FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4)))) &&
-           FRAME_LIKELY(checksum_right(checksum_add(expect->sum, payload - FRAME_UDP - addresses,
-                                                    addresses + FRAME_UDP + SIGNATURE_BYTES))) &&
-           FRAME_LIKELY(frame_filled(check, expect, frame));
+    if (kind != HEADER_L2) {
+        differs |= (uint32_t)(ip[v4 ? 9 : 6] ^ IPPROTO_UDP);
+        differs |=
+            (uint32_t)(frame_u16(ip + (v4 ? FRAME_IPV4 : FRAME_IPV6) + 4) ^ expect->udp_length);
+    }
+    if (!FRAME_LIKELY(differs == 0))
+        return false;
+    if (kind == HEADER_L2 && !FRAME_LIKELY(signature_sound((const struct signature *)payload)))
+        return false;
+    if (v4 && !FRAME_LIKELY(checksum_right(checksum_add(0, ip, FRAME_IPV4))))
+        return false;
+    if (kind != HEADER_L2 && !FRAME_LIKELY(checksum_right(checksum_add(
+                                 expect->sum, payload - summed, summed + SIGNATURE_BYTES))))
+        return false;
+    return FRAME_LIKELY(frame_filled(check, expect, frame));
 }
 
 #endif
