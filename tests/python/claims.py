@@ -38,7 +38,7 @@ TIMES = tuple(one for one in MEASURES if one.unit == "us" and one.name[-3:] in (
 
 @dataclass(frozen=True)
 class Design:
-    """How both sides were measured."""
+    """Design of a comparison: how many runs and repeats each side has."""
 
     name: str
     runs: int = 1
@@ -141,7 +141,7 @@ def share_found(design: Design, difference: float, comparisons: int, seed: int) 
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=1000)
     count = parser.parse_args().comparisons

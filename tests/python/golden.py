@@ -58,7 +58,7 @@ def summary_of(name: str) -> dict[str, Any]:
 
 
 def kept_summary(directory: Path) -> dict[str, Any]:
-    """Return what was concluded when the run ended."""
+    """Return the summary in a results directory."""
     summary: dict[str, Any] = json.loads((directory / "summary.json").read_text())
     return summary
 
@@ -70,7 +70,7 @@ def block(page: str, name: str) -> Any:
 
 
 def main(names: list[str]) -> None:
-    """Makes the kept summaries of these anew."""
+    """Write the kept summaries of these runs again."""
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             directory = unpack(name, Path(folder))

@@ -94,7 +94,7 @@ def _below(action: argparse.Action) -> dict[str, Parser]:
 
 
 def _commands(parser: Parser) -> Iterator[tuple[str, Parser]]:
-    """Those below a parser, by their whole names; what has no description takes its summary."""
+    """Yield the commands below a parser by whole names, their summaries for no description."""
     for action in parser._actions:
         said = {choice.dest: choice.help for choice in getattr(action, "_choices_actions", ())}
         for word, command in _below(action).items():
@@ -196,7 +196,7 @@ def _table_columns(name: str) -> str:
 
 
 def _keys(part: Mapping[str, Any]) -> Iterator[str]:
-    """Plain values without their type: numbers, texts, truth values."""
+    """Yield the keys of a part with their types, but for numbers, texts and truth values."""
     for key, value in part["properties"].items():
         shown = _type(value)
         plain = shown.removesuffix("?") in PLAIN
@@ -296,7 +296,7 @@ def _key_rows(body: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _whole_names(names: list[str]) -> Iterator[str]:
-    """`throughput.min`, `.mean`: the second is `throughput.mean`."""
+    """Yield whole names: `throughput.min` and `.mean` stand for the two of `throughput`."""
     stem = names[0].rpartition(".")[0]
     for name in names:
         yield stem + name if name.startswith(".") else name
@@ -450,7 +450,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Writes all of them, and the words of measures.md that the package brings."""
+    """Write all pages, and the definitions of measures.md that are installed."""
     for name, text in PAGES.items():
         (FOLDER / name).write_text(text, "utf-8")
     for name, refreshed in PARTS.items():

@@ -93,7 +93,7 @@ def pages() -> Iterator[Text]:
 
 
 def helps() -> Iterator[Text]:
-    """What the parsers of the command and its subcommands say of themselves and each option."""
+    """Yield descriptions and help texts of the command and its subcommands."""
     waiting: list[argparse.ArgumentParser] = [build_parser()]
     for parser in waiting:
         for said in (parser.description, parser.epilog):
@@ -106,7 +106,7 @@ def helps() -> Iterator[Text]:
 
 
 def literals() -> Iterator[Text]:
-    """Strings of the sources, but for documentation of the code; what tables say of themselves."""
+    """Yield the strings of the sources without docstrings, and the texts of tables and figures."""
     for spec in every():
         for words in (spec.title, spec.about, *(column.definition for column in spec.columns)):
             yield from _parts("text", f"table {spec.name}", words)
@@ -129,7 +129,7 @@ def literals() -> Iterator[Text]:
 
 
 def _parts(kind: str, place: str, said: str) -> Iterator[Text]:
-    """Paragraphs, and the indented lines of a list: none of these is one sentence with the next."""
+    """Yield paragraphs and the indented lines of lists, which end a sentence."""
     for part in re.split(r"\n\s*\n|\n(?= {2}\S)", said):
         yield Text(kind, place, messages.squeezed(part))
 

@@ -126,7 +126,7 @@ def resolve(path: Path, name: str) -> Path | None:
 
 
 def forbidden(path: Path, sign: str, name: str) -> str | None:
-    """Why this include is not allowed, or None."""
+    """Return why an include is not allowed; None where it is."""
     folder = str(path.parent)
     for family, folders in FAMILIES.items():
         if name.startswith(family) and folder not in folders:

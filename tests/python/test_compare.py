@@ -63,7 +63,7 @@ def only(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
 
 
 def refused(cli: Command, *words: object, shown: bool = False) -> str:
-    """The one sentence of a command that compares nothing; `shown`: what it read is shown."""
+    """Return the sentence of a command that compares nothing; `shown`: it shows what it read."""
     said = cli("compare", *words)
     assert (said.status, bool(said.out), said.err.count("\n")) == (2, shown, 1)
     return re.sub(r" \[SB-[A-Z]+\]$", "", said.err.removeprefix("switchbench: ").strip())
@@ -147,7 +147,7 @@ def test_no_spread_is_no_certainty(tmp_path: Path, cli: Command) -> None:
 
 
 def test_noise_is_not_taken_for_a_difference(tmp_path: Path, cli: Command) -> None:
-    """Two runs of 16 ranks that differ by chance alone: of hundreds of flows and phases none."""
+    """Two runs of 16 ranks differ by chance alone: no flow or phase is better or worse."""
     choice = Choice(16, transports=("dpdk",), patterns=("aapc",), repeats=4)
     a = simulate(tmp_path / "a", choice)
     b = simulate(tmp_path / "b", Choice(**{**vars(choice), "seed": 2}))
@@ -269,7 +269,7 @@ def test_other_loads_are_other_measurements(tmp_path: Path, cli: Command) -> Non
 
 
 def test_transports_of_other_loads_are_other_measurements(tmp_path: Path, cli: Command) -> None:
-    """tcp at 100 % beside dpdk at 30 %: no figure stands beside another, and nothing is worse."""
+    """tcp at 100 % and dpdk at 30 % are not compared, so nothing is better or worse."""
 
     def loads(entry: dict[str, Any]) -> None:
         percent = 100.0 if entry["transport"] == "tcp" else 30.0
@@ -464,7 +464,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("deviation", [0.005, 0.01, 0.02, 0.04])
 def test_repeats_until_the_mean_is_sure_cover_the_truth(deviation: float) -> None:
-    """Of both sides the repeats ended when their interval was 2 % wide, or after ten."""
+    """The repeats of both sides end when their interval is 2 % wide, or after ten."""
     random = np.random.default_rng(8)
     sides = []
     for _ in range(2):
@@ -480,7 +480,7 @@ def test_repeats_until_the_mean_is_sure_cover_the_truth(deviation: float) -> Non
 
 
 def test_nothing_is_made_up() -> None:
-    """One repeat, none, or no spread but of rounding: no probability, no interval."""
+    """One repeat, none, or a spread by rounding alone gives no probability and no interval."""
     nan = np.nan
     base = np.array([[1.0, nan, 5.0, 0.1], [nan, nan, 5.0, 0.2], [nan, nan, 5.0, 0.3]])
     other = np.array([[2.0, 3.0, 6.0, 1.1], [2.5, 3.5, 6.0, 1.2], [2.6, 3.1, 6.0, 1.3]])
@@ -599,7 +599,7 @@ def test_our_messages_there_and_back(tmp_path: Path, cli: Command) -> None:
 
 
 def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> dict[str, Any]:
-    """Return what went by steps on 4 ranks."""
+    """Return a summary's entry of a collective function on 4 ranks."""
     imb = blank("ImbFigures") | {"t_avg_us": time_us}
     return {
         **blank("Function"),
@@ -631,7 +631,7 @@ def test_our_steps_beside_imb(tmp_path: Path, cli: Command) -> None:
 
 
 def test_several_programs_in_one_result(tmp_path: Path, cli: Command) -> None:
-    """Each stands beside the other result's; where both have the same program, beside that."""
+    """Each program is compared with those of the other result, or with the same one alone."""
     both = bring_in(tmp_path / "both", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
     osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt")
     found = figures(cli, both, osu)
@@ -643,7 +643,7 @@ def test_several_programs_in_one_result(tmp_path: Path, cli: Command) -> None:
 
 
 def test_buffers_in_gpu_memory_are_a_program_of_their_own(tmp_path: Path, cli: Command) -> None:
-    """What goes over PCIe first is not averaged with host memory."""
+    """Figures of buffers in GPU memory are not averaged with those of host memory."""
     host = bring_in(tmp_path / "host", FOREIGN / "imb-2019.txt")
     both = bring_in(tmp_path / "both", FOREIGN / "osu.txt", FOREIGN / "osu-cuda.txt")
     found = figures(cli, host, both)
@@ -712,7 +712,7 @@ def test_what_a_history_says(
 
 
 def test_a_slope_is_that_of_the_runs(tmp_path: Path, cli: Command) -> None:
-    """10 frames of the median 6,975 a run: 0.1434 %."""
+    """The slope is 10 frames per run of the median 6,975: 0.1434 %."""
     found = course(cli, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
     assert found["slope_percent"] == pytest.approx(-1000 / 6975)
     assert found["p"] == pytest.approx(2 / 720)  # one of 6! orders, or its reverse
@@ -747,7 +747,7 @@ def test_what_a_history_cannot_do(
 
 
 def test_noise_is_no_trend(tmp_path: Path, cli: Command) -> None:
-    """Of many measures that vary by chance some are in order: they are corrected for."""
+    """Some of many measures are in order by chance, which the correction allows for."""
     random = np.random.default_rng(1)
     for seed in range(5):
         frames = [int(each) for each in random.normal(7000, 5, 6)]
@@ -853,7 +853,7 @@ def test_times_of_functions_have_intervals(tmp_path: Path, cli: Command) -> None
 
 
 def test_empty_messages_have_times_and_no_rates(tmp_path: Path, cli: Command) -> None:
-    """0 Mbit/s of a barrier would be called the same."""
+    """A barrier has no rate: 0 Mbit/s on both sides would be the same."""
     parts = repeated(0, "barrier", 0, STEADY)
     a = made(tmp_path / "a", parts)
     summary = json.loads((a / SUMMARY).read_text())

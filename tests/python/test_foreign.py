@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""x"""
+"""Readers of other programs' files: what each reads and refuses, and `switchbench import`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_file_is_known_by_one_reader(name: str) -> None:
 
 @every
 def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
-    """A mark of the encoding before it, and lines that end with two characters."""
+    """The file begins with a byte order mark, and its lines end with CR and LF."""
     kept = tmp_path / name
     kept.write_bytes(b"\xef\xbb\xbf" + (FOREIGN / name).read_bytes().replace(b"\n", b"\r\n"))
     assert kinds.read(kept, 4).figures == kinds.read(FOREIGN / name, 4).figures
@@ -140,7 +140,7 @@ def test_a_file_that_windows_has_kept(name: str, tmp_path: Path) -> None:
 
 @every
 def test_a_file_that_was_cut_is_refused_or_says_less(name: str, tmp_path: Path) -> None:
-    """Never another figure than the whole file has, and never a traceback."""
+    """A cut file has no figure that the whole file lacks, and raises no other error."""
     content = (FOREIGN / name).read_bytes()
     whole = kinds.read(FOREIGN / name, 4).figures
     path = tmp_path / name
@@ -157,7 +157,7 @@ def test_a_file_that_was_cut_is_refused_or_says_less(name: str, tmp_path: Path) 
 
 
 def test_an_interface_with_several_neighbours_is_not_blamed() -> None:
-    """`doctor --site` takes the one that forwards, in whatever order they stand."""
+    """`doctor --site` takes the neighbour that forwards, in any order of the neighbours."""
     said = json.loads((FOREIGN / "lldp-bmc" / "node1.json").read_text())
     for _ in range(2):
         assert lldp_neighbours(json.dumps(said))["ens1"].switch == "leaf1"
@@ -212,7 +212,7 @@ def test_the_command_says_what_it_read(tmp_path: Path, cli: Command) -> None:
 
 @pytest.mark.rows
 def test_table_of_a_damaged_figure(damage: Any, tmp_path: Path, cli: Command) -> None:
-    """One sentence that names it: no record of ours replaces it."""
+    """The command names the damage in one sentence: the results have no tables to rebuild from."""
     out = bring_in(tmp_path / "out", DATA / "hpcc-4.txt")
     summary = load_summary(out)
     entries = summary["imported"]

@@ -67,7 +67,7 @@ def test_the_summary_stays_what_it_was(directory: Path) -> None:
 
 
 def test_streams_say_what_parquet_says(directory: Path, tmp_path: Path) -> None:
-    """Of the same rows in streams, in any order of trials, the summary is the same."""
+    """The summary of the same rows in streams, in any order of trials, is the same."""
     kept, run = golden.kept_summary(directory), read_plan(directory)
     before = flow_table(directory)
     for file in directory.glob("*.parquet"):
@@ -80,7 +80,7 @@ def test_streams_say_what_parquet_says(directory: Path, tmp_path: Path) -> None:
 
 
 def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
-    """By phase what the flow table's columns sum to: offered, lost (NaN: not seen) and Mbit/s."""
+    """Return the sums of a phase's flows: offered, lost (NaN: not observed) and Mbit/s."""
     measured = Measured.load(directory)
     assert measured.damage == []
     found = {}
@@ -374,7 +374,7 @@ def test_times_for_the_plotter_of_hdrhistogram(matrices: Path, tmp_path: Path) -
 
 
 def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
-    """Of 1,024 ranks and 36 trials half a megabyte."""
+    """A plan of 1,024 ranks and 36 trials takes half a megabyte."""
     site = make_site(200)
     sizes = []
     for count in (1, 30):

@@ -35,7 +35,7 @@ from switchbench.topology.fabric import Fabric, Link, Rates, Routes
 from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 
 NIC = 940e6
-"""What the paper's Gigabit links carry."""
+"""Rate that the paper's Gigabit links carry, bit/s."""
 
 
 def racks(nodes: int, backbone_bps: float) -> Routes:
@@ -55,7 +55,7 @@ def rates(routes: Routes, flows: list[tuple[int, int]], model: Any = constrained
 
 
 def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
-    """It is the first link of its flow and the last, and yet one flow's alone."""
+    """The cable is the first and the last link of its flow, and counts once."""
     pair = Fabric("pair", ("a", "b"), (), (Link("a", "b", 100),))
     ranks = np.array([[0, 1], [1, 0]])
     found = model_rates(Routes(pair), ranks, np.full(2, np.inf), ("max-min", "proportional"))
@@ -165,7 +165,7 @@ def test_the_model_gives_every_flow_something() -> None:
 def test_drop_tail_serves_who_sends_more(
     backbone: float, flows: list[tuple[int, int]], sent: list[float], found: list[float]
 ) -> None:
-    """What was lost before does not fill the next link."""
+    """Frames that were lost on one link do not fill the next."""
     routes, ranks = racks(15, backbone), np.array(flows)
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     assert arriving(routes, paths, np.array(sent)) / 1e6 == pytest.approx(found)

@@ -186,7 +186,7 @@ def test_a_signed_directory_is_left_alone(tmp_path: Path, cli: Command) -> None:
 def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """Below a file; and figures without a browser."""
+    """The path is below a file; or figures are asked for without a browser."""
     words = ("report", directory, "--out")
     assert "can't write" in cli.refuses(*words, directory / SUMMARY / "x.html", status=3)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -256,7 +256,7 @@ def test_citation_names_this_version() -> None:
 def test_a_figure_that_fails_costs_no_other(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file cut short is read by one kind of figures; the kinds after it have theirs."""
+    """One kind of figures can't read a file that is cut; the other kinds are drawn."""
     whole = build.make(Measured.load(directory))
     drawn = re.findall(r'id="data-(?!table)([^"]+)"', whole.text)
     assert len(drawn) >= 2
@@ -504,7 +504,7 @@ def test_messages_by_size_overlay_the_transports() -> None:
 
 
 def test_thinning_keeps_lone_times() -> None:
-    """Of 200 that are far from the rest nearly each is alone in its field."""
+    """Nearly all of 200 times that are far from the rest are alone in their fields."""
     random = np.random.default_rng(1)
     size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 200_000))
     time_us = (100 + size / 10) * random.lognormal(0, 0.1, len(size))
@@ -537,7 +537,7 @@ def remove_tables(simulated_run: Path) -> None:
 
 
 def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
-    """A run that broke off: times unknown, throughput of whole phases unknown."""
+    """A run broke off: its times and the throughput of whole phases are unknown."""
     rows = rows_in(copy, "flows")
     replace_rows(copy, "flows", [row | {"received_window_ns": None} for row in rows])
     summary = json.loads((copy / SUMMARY).read_text())

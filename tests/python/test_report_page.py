@@ -80,8 +80,8 @@ Open = Callable[..., Opened]
 
 @pytest.fixture
 def open_page(chromium: Any, directory: Path) -> Iterator[Open]:
-    """Opens a page, without anything unfolded unless `unfold`; whatever a test does with a page,
-    nothing else is fetched and nothing complains."""
+    """Yield a function that opens a page, with all sections unfolded if `unfold`; check at the end
+    that the pages fetched nothing and wrote nothing to the console."""
     pages: dict[Opened, str] = {}
 
     def opens(
@@ -112,7 +112,7 @@ def opened(open_page: Open) -> Opened:
 
 
 def test_every_figure_draws_when_it_comes_into_sight(opened: Opened) -> None:
-    """And its two pictures have buttons that differ."""
+    """The buttons for its PNG and its SVG file differ."""
     figures = opened.page.locator("[data-figure]")
     assert figures.count() >= 1
     for number in range(figures.count()):

@@ -86,7 +86,7 @@ def test_what_passed_passes(stages: Any) -> None:
 
 
 def test_what_runs_apart_are_files_of_the_tests(stages: Any) -> None:
-    """They are left out of tests/system by these names, and each runs once."""
+    """These names are left out of tests/system, and each file runs once."""
     apart = [*stages.PACKAGES, *stages.HOSTS, *stages.FAULTS]
     assert len(apart) == len(set(apart))
     for name in apart:

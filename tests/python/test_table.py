@@ -309,7 +309,7 @@ def test_a_narrow_terminal_loses_columns_in_their_order(width: int, titles: int)
 
 
 def test_page_and_terminal_have_the_same_kinds() -> None:
-    """page/table.js says how each kind is shown; so does SHOWN."""
+    """page/table.js and SHOWN print the same kinds of values."""
     script = (Path(build.__file__).parent / "page" / "table.js").read_text("utf-8")
     body = script.partition("const SHOW = {")[2].partition("};")[0]
     assert set(re.findall(r"^\s+(\w+)", body, re.M)) == set(printer.SHOWN)
@@ -320,7 +320,7 @@ def test_page_and_terminal_have_the_same_kinds() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_fits_a_terminal_of_80_columns(name: str) -> None:
-    """Of any run: long names, many phases, large counts, and all of them at once."""
+    """Runs with long names, many phases and large counts at once."""
     summary = summary_of(name)
     summary["run"] |= {"elapsed_s": 98765.4, "remeasured_phases": 12}
     summary["verdict"] = {

@@ -167,7 +167,7 @@ def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator
 
 @dataclass
 class ComparedRun:
-    """One results directory with its measurements and its configuration."""
+    """Results directory with its measurements and its configuration."""
 
     measured: Measured
     configuration: Mapping[str, Any]  # effective configuration; empty where it cannot be read
@@ -286,7 +286,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Subject:
-    """One side of a comparison: one or several results, or the part of one that `--by` selects."""
+    """Side of a comparison: one or several results, or the part of one that `--by` selects."""
 
     name: str
     results: list[ComparedRun]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One comparison: the matched cases, the reasons for unmatched ones, and all differences.
+"""Comparison of results: the matched cases, the reasons for unmatched ones, and all differences.
 
 Two cases match if matrix, size, load and transport are equal, except for the settings under
 question. Where the transport is in question, frames match messages as in the summary's comparisons
@@ -70,7 +70,7 @@ SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
 
 _PROBABILITIES = ("p", "p_adjusted")
 Row = dict[str, Any]
-"""One measure of one thing in two results, as in the JSON (doc/how-to/compare.md)."""
+"""Compared measure of one thing in two results, as in the JSON (doc/how-to/compare.md)."""
 Runs = Sequence[Sequence[Entry]]  # repeats of each run
 Codes = NDArray[np.int64]
 
@@ -146,7 +146,7 @@ def holm(p: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Family:
-    """One measure of a pair's plan, of all its phases, or of all its flows."""
+    """Tests of a measure of a pair's plan, of all its phases, or of all its flows."""
 
     pair: int  # index of the pair in the match
     measure: ComparedMeasure

@@ -66,7 +66,7 @@ def collective(name: str, column: str) -> Shared:
 
 @dataclass(frozen=True)
 class ImportedFigure:
-    """One figure as its program printed it: a summary's entry without the file's name."""
+    """Figure as its program printed it: a summary's entry without the file's name."""
 
     tool: str
     version: str | None
@@ -179,7 +179,7 @@ class Row(NamedTuple):
 
 @dataclass
 class PrintedTable:
-    """One printed table: its title, columns, rows, and all other lines."""
+    """Printed table: its title, columns, rows, and all other lines."""
 
     title: re.Match[str]
     before: list[str]

@@ -30,7 +30,7 @@ MOST_SLOW_FLOWS = 200_000  # flow limit of the slow models, which calculate flow
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
-"""A trial's point, the network, the phase."""
+"""Key of the flows of a phase: the trial's point, the network, the number of the phase."""
 Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
 """Flows with a record, each with the layer-1 rates that its destination measured, by repeat."""
 Recorded = Mapping[str, Mapping[int, Ranks]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One figure of a report as plain values, with the helpers that all figures share.
+"""Figures of a report as plain values, and the helpers that all figures share.
 
 A figure is independent of the page: its layout has no fonts, background or colours of axes, so that
 the same figure is drawn light, dark and on paper. All its values can be written as JSON.
@@ -234,7 +234,7 @@ class ChartAxis:
 
 @dataclass(frozen=True)
 class Trace:
-    """One curve of a chart, with the columns that it is drawn from."""
+    """Curve of a chart, with the columns that it is drawn from."""
 
     label: str
     columns: Columns
