@@ -77,6 +77,8 @@ class Column:
             value = at(entry, self.key) if held else getattr(entry, self.key)
         if self.kind not in WORDS:
             return value if isinstance(value, int | float) else None
+        if self.kind == "mark":  # the column's title marks the entries with a true value
+            return self.title if value else None
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, Mapping) and "src" in value:

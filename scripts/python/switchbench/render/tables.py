@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..analysis import measures as m
 from ..analysis.tester import NO_LOSS, in_network
 from ..base import format
 from ..base.format import pattern, size
@@ -48,15 +49,9 @@ def phase_name(entry: Entry) -> str:
     return str(entry["phase_name"] or entry["phase"])
 
 
-def limited(entry: Entry) -> str | None:
-    """Return `T` if the tester was the limit, else None."""
-    return "T" if entry.get("tester_limited") else None
-
-
 def ppm(entry: Entry) -> float | None:
     """Return the lost frames of an entry by million offered frames."""
-    lost, offered = entry.get("lost_frames"), entry.get("offered_frames")
-    return None if lost is None or not offered else 1e6 * lost / offered
+    return m.ratio(entry.get("lost_frames"), entry.get("offered_frames"), m.MEGA)
 
 
 def frames(entry: Entry) -> int | None:
@@ -67,8 +62,7 @@ def frames(entry: Entry) -> int | None:
 
 def per_gb(entry: Entry) -> float | None:
     """Return a plan's CPU seconds by 10^9 bytes of payload."""
-    used, delivered = entry.get("cpu_s"), entry.get("delivered_bytes")
-    return used * 1e9 / delivered if used is not None and delivered else None
+    return m.ratio(entry.get("cpu_s"), entry.get("delivered_bytes"), m.GIGA)
 
 
 def bound(row: Entry) -> float | None:
@@ -194,11 +188,11 @@ def plans(summary: Summary) -> Rows:
     """Yield plans with the phase of their slowest flow, and whether the tester was the limit."""
     keys = ("trial", "repeat", "network", "phase")
     names = {tuple(e[k] for k in keys): phase_name(e) for e in summary.get("trials") or []}
+    limited = _limited(summary)
     for plan in summary.get("plans") or []:
         worst = (plan["trial"], plan["repeat"], plan["network"], plan.get("worst_phase"))
         in_phase = names.get(worst) if plan["phases"] > 1 else None
-        limits = _place(plan) in _limited(summary)
-        yield {**plan, "in_phase": in_phase, "tester_limited": limits}
+        yield {**plan, "in_phase": in_phase, "tester_limited": _place(plan) in limited}
 
 
 def repeated(summary: Summary) -> Rows:
