@@ -253,8 +253,8 @@ def test_a_node_that_invents_types_is_not_kept() -> None:
     popen = piped(["true"])
     node = Node(make_site().processes[0], popen)
     for kind in ("hello", "ready", *map(str, range(100))):
-        node.hear({"type": kind, "node": "node1"})
-    assert node.said.keys() == {"hello", "ready"}
+        node.keep({"type": kind, "node": "node1"})
+    assert node.records.keys() == {"hello", "ready"}
     assert popen.wait(10) == 0
     node.send(b'{"trial": {}}\n')
     node.beat(b'{"heartbeat": 1}\n')

@@ -227,8 +227,8 @@ def _await_record(
     no line comes for some time, or where the `process` that writes them has ended.
     """
     records: list[dict[str, Any]] = []
-    heard_s, is_whole = time.monotonic(), False
-    while time.monotonic() < heard_s + _SILENCE_S:
+    last_s, is_whole = time.monotonic(), False
+    while time.monotonic() < last_s + _SILENCE_S:
         with _file(lab, number, "ndjson").open("rb") as file:
             file.seek(offset)
             for line in file:
@@ -236,7 +236,7 @@ def _await_record(
                     break
                 offset += len(line)
                 records.append(json.loads(line))
-                heard_s = time.monotonic()
+                last_s = time.monotonic()
                 is_whole |= records[-1]["type"] == kind
         if is_whole:
             return records

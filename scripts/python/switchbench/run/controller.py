@@ -258,7 +258,7 @@ class Controller:
         """Send the job, check the nodes' hello records, and wait for the first barrier."""
         self._nodes.send("job", dict(self._job))
         self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
-        hellos = [node.said["hello"] for node in self._nodes.nodes]
+        hellos = [node.records["hello"] for node in self._nodes.nodes]
         check_protocol(hellos)
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
@@ -381,7 +381,7 @@ class Controller:
         self._watcher.stage("ending the nodes")
         nodes = self._nodes
         nodes.send("quit", True)
-        nodes.wait(lambda node: node.name not in nodes.speaking, "to end", QUIT_TIMEOUT_S)
+        nodes.wait(lambda node: node.name not in nodes.open_outputs, "to end", QUIT_TIMEOUT_S)
         if self._unreachable:
             raise RunError(unreachable(self._unreachable))
         nodes.wait_for_ends(QUIT_TIMEOUT_S)
@@ -406,7 +406,7 @@ class Controller:
             self._fault(error)
             return
         kind = record["type"]
-        node.hear(record)
+        node.keep(record)
         if self._reset is not None:
             self._reset(record)
         if kind == "port-open" and not self._has_begun:
@@ -475,7 +475,7 @@ class Controller:
             [(who, count)] = names.most_common(1)
             if count > 1 or len(self._missing) == len(self._nodes.nodes):
                 break
-            if not self._nodes.speaking or time.monotonic() > deadline_s:
+            if not self._nodes.open_outputs or time.monotonic() > deadline_s:
                 break
             self._nodes.turn()
         said = [one for one in self._missing.values() if one.get("missing_node") == who]

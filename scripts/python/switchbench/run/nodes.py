@@ -48,9 +48,9 @@ class Node:
         self.input, self.output, self.log = map(pipe_of, (popen.stdin, popen.stdout, popen.stderr))
         for pipe in (self.input, self.output, self.log):
             os.set_blocking(pipe.fileno(), False)
-        self.said: dict[str, Record] = {}  # last record of each known type
+        self.records: dict[str, Record] = {}  # last record of each known type
         self.trials_ended = 0
-        self.heard_s = 0.0  # time of its last record (monotonic)
+        self.last_record_s = 0.0  # time of its last record (monotonic)
         self.signalled = False  # ended by our signal, which is not the cause
         self.last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lock = threading.Lock()
@@ -67,11 +67,11 @@ class Node:
         words = ", ".join(filter(None, wired))
         return f"{self.name} ({words})" if words else self.name
 
-    def hear(self, record: Record) -> None:
+    def keep(self, record: Record) -> None:
         """Store a record of the node, if its type is known."""
-        self.heard_s = time.monotonic()
+        self.last_record_s = time.monotonic()
         if record["type"] in TYPES:
-            self.said[record["type"]] = record
+            self.records[record["type"]] = record
 
     def read(self, pipe: object) -> list[bytes] | None:
         """Return the complete lines received on one of the node's pipes; None at its end."""
@@ -185,7 +185,7 @@ class RemoteNodes:
         how a node ended.
         """
         self.nodes = nodes
-        self.speaking = {node.name for node in nodes}  # their standard output is open
+        self.open_outputs = {node.name for node in nodes}  # names of nodes
         self._takers = record, log
         self._idle, self._how = idle, how
         self._gather_s = min(len(nodes) * _GATHER_S, _GATHER_MAX_S)
@@ -245,7 +245,7 @@ class RemoteNodes:
             if lines is None:
                 self._selector.unregister(key.fileobj)
                 if key.fileobj is node.output:
-                    self.speaking.discard(node.name)
+                    self.open_outputs.discard(node.name)
             for line in lines or ():
                 self._takers[key.fileobj is node.log](node, line)
         return bool(moves)
@@ -264,14 +264,14 @@ class RemoteNodes:
 
     def wait_for(self, kind: str, limit_s: float) -> None:
         """Wait until all nodes have sent a record of a kind."""
-        self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
+        self.wait(lambda node: kind in node.records, f"to say {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
         """Wait until a condition holds for all nodes; none may be silent for `limit_s`."""
         begin_s = looked_s = time.monotonic()
         while not all(map(done, self.nodes)):
             self._idle()
-            if len(self.speaking) < len(self.nodes):
+            if len(self.open_outputs) < len(self.nodes):
                 self._check_ends(done)
             now_s = time.monotonic()
             if now_s - looked_s > _LOOK_S:
@@ -279,7 +279,7 @@ class RemoteNodes:
                 late = [
                     node
                     for node in self.nodes
-                    if not done(node) and max(begin_s, node.heard_s) < now_s - limit_s
+                    if not done(node) and max(begin_s, node.last_record_s) < now_s - limit_s
                 ]
                 if late:
                     silent = f"was silent for {limit_s:.0f} s"
@@ -298,7 +298,7 @@ class RemoteNodes:
     def _check_ends(self, done: Callable[[Node], bool]) -> None:
         """Raise LostError where a node has ended before its condition held."""
         for gone in self.nodes:
-            if gone.name in self.speaking or done(gone):
+            if gone.name in self.open_outputs or done(gone):
                 continue
             for node in self.nodes:
                 self._end_input(node)  # traffic stops before the cause is determined
@@ -331,7 +331,7 @@ class RemoteNodes:
                 act(node)
             deadline_s = time.monotonic() + limit_s
             while time.monotonic() < deadline_s and (
-                self.speaking or any(node.popen.poll() is None for node in running)
+                self.open_outputs or any(node.popen.poll() is None for node in running)
             ):
                 self.turn()
         deadline_s = time.monotonic() + REAP_TIMEOUT_S

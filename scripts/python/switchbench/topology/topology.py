@@ -174,7 +174,10 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 
 
 def _resolve(file: File, name: str) -> Topology:
-    mistakes = module_mistakes(file)
+    named = Counter(file.modules or ()).items()
+    mistakes = [f"modules: {name!r} is named {n} times" for name, n in named if n > 1]
+    if file.modules is None and file.kind != ROUTED:
+        mistakes.append("modules: is missing")
     device = _device(file, mistakes)
     nodes = _nodes(file, device, mistakes)
     trunks = tuple(_trunks(file, mistakes))
@@ -203,9 +206,7 @@ def _resolve(file: File, name: str) -> Topology:
             mistakes.append(f"device.{error}")
     if not mistakes and file.kind != SITE:
         mistakes += loop_mistakes(topology) or apart_mistakes(topology)
-    mistakes += routed_mistakes(topology)
-    mistakes += queue_mistakes(topology)
-    mistakes += burst_mistakes(file, topology)
+    mistakes += limit_mistakes(file, topology)
     mistakes += model_mistakes(file, topology)
     if mistakes:
         raise TopologyError(dict.fromkeys(mistakes))
@@ -395,17 +396,6 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
     return []
 
 
-def module_mistakes(file: File) -> list[str]:
-    """Return the errors in a topology file's `modules`."""
-    if file.modules is None and file.kind != ROUTED:
-        return ["modules: is missing"]
-    return [
-        f"modules: {module!r} is named {times} times"
-        for module, times in Counter(file.modules or ()).items()
-        if times > 1
-    ]
-
-
 class Parts:
     """Union-find structure over the places of a topology."""
 
@@ -459,34 +449,24 @@ def apart_mistakes(topology: Topology) -> list[str]:
     ]
 
 
-def routed_mistakes(topology: Topology) -> list[str]:
-    """Return the errors in a topology that a routed lab cannot represent."""
-    if topology.kind != ROUTED:
-        lone = topology.links and topology.kind != SITE
-        return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
-    if len(topology.nodes) > MAX_ROUTED:
-        return [f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"]
-    return []
+def limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
+    """Yield the errors in `links`, `nodes`, `burst` and queues that a lab cannot represent.
 
-
-def burst_mistakes(file: File, topology: Topology) -> list[str]:
-    """Return the errors in a topology file's `burst`."""
-    if file.burst is None:
-        return []
-    if file.kind == MODEL:
-        return ["burst: a modelled switch lets none pass: leave it out"]
-    least = 2 * topology.frame_layer1_bytes
-    if file.burst < least:
-        return [f"burst: {file.burst} bytes are less than two frames of the MTU, {least}"]
-    return []
-
-
-def queue_mistakes(topology: Topology) -> list[str]:
-    """Return an error for the first queue that cannot hold one frame; [] without errors."""
+    Of the queues that cannot hold one frame only the first is named.
+    """
+    if topology.links and topology.kind not in (ROUTED, SITE):
+        yield "links: goes with `kind: routed` or `kind: site` only"
+    if topology.kind == ROUTED and len(topology.nodes) > MAX_ROUTED:
+        yield f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"
     frame = topology.frame_layer1_bytes
-    return [
-        f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
-        f"{topology.mtu}, at layer 1): nothing would pass"
-        for link in topology.cables
-        if link.rate_bps != UNSHAPED and link.queue_bytes < frame
-    ][:1]
+    for link in topology.cables:
+        if link.rate_bps != UNSHAPED and link.queue_bytes < frame:
+            yield (
+                f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes "
+                f"(MTU {topology.mtu}, at layer 1): nothing would pass"
+            )
+            break
+    if file.burst is not None and file.kind == MODEL:
+        yield "burst: a modelled switch lets none pass: leave it out"
+    elif file.burst is not None and file.burst < 2 * frame:
+        yield f"burst: {file.burst} bytes are less than two frames of the MTU, {2 * frame}"
