@@ -470,7 +470,7 @@ def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
 
 
 @pytest.mark.rows
-def test_engines_that_say_another_thing_than_whom_they_heard(
+def test_engines_that_do_not_report_which_hosts_they_reached(
     tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, row: str, why: str
 ) -> None:
     monkeypatch.setattr(alike, "_LIMIT_S", 1.0)

@@ -88,7 +88,7 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int
     )
     now_s = time.time()
     if not is_in_time:
-        return f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
+        return f"its engine did not report within {_LIMIT_S:.0f} s which hosts it reached"
     if not text:
         words = last_words(popen)
         return words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
@@ -129,7 +129,7 @@ def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> d
 # Tables of values that differ from the majority of a site's hosts.
 
 
-NOT_THERE = "-"
+ABSENT = "-"
 _SLACK_S = 20.0
 _LINES = 200  # limit per file
 _CPU = "/sys/devices/system/cpu"
@@ -184,7 +184,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         host: [path for fact in own for path in fact.paths if path.startswith("/")]
         for host, own in facts.items()
     }
-    answers = _asked(way, paths, _LINES)
+    answers = _host_files(way, paths, _LINES)
     silent = {
         host: failure(host, answer.errors) or "it did not answer"
         for host, answer in answers.items()
@@ -199,7 +199,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         for fact in facts[host]:
             said = [texts.get(path) for path in fact.paths]
             is_there = any(text is not None for text in said)
-            values.setdefault(fact.name, {})[host] = fact.read(*said) if is_there else NOT_THERE
+            values.setdefault(fact.name, {})[host] = fact.read(*said) if is_there else ABSENT
         seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
         for port in process.ports:
             cable = cabling.compared_cable(port, seen)
@@ -259,13 +259,13 @@ _RIGHT = {
 }
 
 
-# --- asking --------------------------------------------------------------------------------------
+# --- files of hosts -------------------------------------------------------------------------------
 
 
 # Besides files, outputs of commands, each under a name like a file's. Reading LLDP neighbours may
 # need privilege; sudo is tried without a password.
 _LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
-_ASK = (
+_SCRIPT = (
     'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
     "echo; echo '==> lldp <=='; "
     "lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null; "
@@ -275,9 +275,9 @@ _ASK = (
 )
 
 
-def _asked(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
+def _host_files(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
     """Return each host's files, at most `lines` lines of each, daemons and CPU governors."""
-    ask = ["sh", "-c", _ASK.format(lines=lines), "sh"]
+    ask = ["sh", "-c", _SCRIPT.format(lines=lines), "sh"]
     questions = {
         host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")
         for host, own in paths.items()
@@ -306,7 +306,7 @@ def read_links(site: Site) -> dict[str, HostLink]:
     for port in ports:
         paths[port.host] += [file.format(port.engine["iface"]) for file in files]
     links = {}
-    for host, answer in _asked(way, paths, lines=1).items():
+    for host, answer in _host_files(way, paths, lines=1).items():
         if answer.status in (FAILED, None):
             raise RunError(f"{host}: {failure(host, answer.errors) or 'it did not answer'}")
         texts = cabling.below_headers(answer.output)
@@ -361,7 +361,7 @@ def refuse_unmoved(
             raise ConfigurationError(f"cables are not where the round needs them: {words}")
 
 
-# --- what is asked for ---------------------------------------------------------------------------
+# --- compared properties --------------------------------------------------------------------------
 
 
 def _plain(text: str) -> str:
@@ -398,7 +398,7 @@ _MACHINE = (
     Fact("cores", (f"{_CPU}/online",), _plain),
     Fact("isolated cores", (f"{_CPU}/isolated",), _plain),
     # `performance, powersave` where cores differ.
-    Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or NOT_THERE),
+    Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or ABSENT),
     Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
     Fact("clock kept by", (_DAEMONS,),
          lambda text: ", ".join(name for name in _KEEPERS if name in text.split()) or "none"),

@@ -242,6 +242,7 @@ def _of_port(port: Path, mtu: int | None, some_active: bool) -> Iterator[tuple[s
 
 
 def _gids(port: Path) -> tuple[str, str]:
+    """Return the state and the detail of a RoCE port's GIDs."""
     found = []
     for entry in _numbered(port / "gids"):
         gid, kind = _text(entry), _text(port / "gid_attrs/types" / entry.name)

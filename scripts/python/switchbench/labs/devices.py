@@ -10,7 +10,7 @@ sb-<lab>-<node>                                     sb-<lab>-<another node>
 
 A cable's shapers are its two ends' queues, where a host's NIC has them: what a node sends itself
 is held back there, and what it forwards is dropped there when the queue is full. Each link has a
-network of its own below 198.19.0.0/16, which only next hops are named by:
+network of its own below 198.19.0.0/16, whose addresses are those of next hops only:
 
 | what | network | why |
 | --- | --- | --- |

@@ -2,9 +2,9 @@
 """The switch processes of a lab, in the switch's namespace.
 
 A lab of `kind: model` has one process a module. Each reads commands from a named pipe and writes
-its records to a file, both beside the lab's state. In a lab that `lab up` keeps, the process itself
-holds its pipe open; else this process does, so that the switch ends when its user has gone, however
-that went.
+its records to a file, both beside the lab's state. In a lab that `lab up` keeps, the switch itself
+holds its pipe open; otherwise this process does, so that the switch ends with this process, however
+that ends.
 
     node's process -- memif -------------------.
                                                 switchbench-switch -- memif -- the next module's

@@ -176,6 +176,7 @@ class Controller:
     # --- the conversation --------------------------------------------------------------------
 
     def _start(self, command: Callable[[str], list[str]]) -> list[Node]:
+        """Start the binding programs and all nodes."""
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         self._binder.start(self._run.site, self._job, self._launcher)
         self._watcher.stage("starting the nodes")
@@ -196,6 +197,7 @@ class Controller:
         return nodes
 
     def _converse(self, nodes: Sequence[Node]) -> None:
+        """Conduct the exchange with started nodes, and end them."""
         self._nodes = RemoteNodes(nodes, self._take_record, self._take_log, self._idle, self._how)
         self._nodes.wake_on(self._interrupt.fd)
         self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
@@ -361,6 +363,7 @@ class Controller:
         self._plan(run)
 
     def _send(self, trial: Trial) -> None:
+        """Send a trial to all nodes."""
         self._nodes.send("trial", trial_document(trial))
         self._sent += 1
 
@@ -373,11 +376,13 @@ class Controller:
         )
 
     def _read_switch(self, name: str) -> None:
+        """Store the switch's counters in a file, where the run has a command for them."""
         if self._run.switch_counters is not None:
             self._watcher.stage("reading the switch's counters")
             read_counters(self._run.switch_counters, self._directory.path / name)
 
     def _dismiss(self) -> None:
+        """End all nodes in order; RunError for unreachable pairs and for failed nodes."""
         self._watcher.stage("ending the nodes")
         nodes = self._nodes
         nodes.send("quit", True)
@@ -392,6 +397,7 @@ class Controller:
     # --- what nodes say ----------------------------------------------------------------------
 
     def _take_record(self, node: Node, line: bytes) -> None:
+        """Handle a line of a node's standard output."""
         try:
             record = parse(line)
             if record.get("node") != node.name:
@@ -447,6 +453,7 @@ class Controller:
             self.summary.close_ended()
 
     def _take_log(self, node: Node, line: bytes) -> None:
+        """Store a line of a node's standard error."""
         text = printable(line.decode(errors="replace").rstrip())
         if text:
             node.last_words.append(text)
@@ -482,6 +489,7 @@ class Controller:
         return self._missing_of(said[0])
 
     def _missing_of(self, record: Record) -> SwitchbenchError:
+        """Return the error in a node's report of a missing node."""
         who = record.get("missing_node")
         self._missed = next((node for node in self._nodes.nodes if node.name == who), None)
         place = self._missed.place if self._missed else str(who)
@@ -493,10 +501,12 @@ class Controller:
         return kind(f"{place} {said}", {self._missed.name: said})
 
     def _fault(self, error: SwitchbenchError) -> None:
+        """Raise an error, unless the run is ending: later errors are consequences."""
         if not self._ending:
             raise error
 
     def _note(self, error: SwitchbenchError) -> None:
+        """Add a fault to the outcome, with the lost nodes where no traffic was sent yet."""
         if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
             self._outcome.lost = error.nodes
         self._outcome.fail(error)

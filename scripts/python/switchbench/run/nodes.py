@@ -120,6 +120,7 @@ class Node:
         return not self.input.closed and bool(self._rest or self._queue or self._beat)
 
     def _write(self) -> None:
+        """Write the heartbeat or the next document as far as the pipe accepts; needs the lock."""
         while not self.input.closed:
             if not self._rest:
                 self._rest, self._beat = self._beat, b""
@@ -251,6 +252,7 @@ class RemoteNodes:
         return bool(moves)
 
     def _forget_input(self, node: Node) -> None:
+        """Stop waiting until a node's input accepts data."""
         if node.name in self._unsent:
             self._unsent.remove(node.name)
             self._selector.unregister(node.input)
@@ -344,11 +346,13 @@ class RemoteNodes:
 
     @staticmethod
     def _signal(node: Node, number: int) -> None:
+        """Send a signal to a node's local process."""
         node.signalled = True
         node.popen.send_signal(number)
 
 
 def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
+    """Return the sentence on nodes for which the controller waited in vain."""
     names = ", ".join(node.place for node in nodes)
     words = next((node.last_words[-1] for node in nodes if node.last_words), None)
     tail = f"; last words: {words}" if words else ""

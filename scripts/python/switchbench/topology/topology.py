@@ -129,12 +129,14 @@ _SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
 
 
 def _sentence(error: ErrorDetails) -> str:
+    """Return pydantic's error as a sentence that begins with the key."""
     key = ".".join(str(part) for part in error["loc"])
     kind = _SENTENCES.get(error["type"])
     return f"{key}: {kind(error) if kind else error['msg'].lower()}"
 
 
 def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a topology document with the caller's overrides applied (see `load`)."""
     changed = {**document, **changes}
     nodes = document.get("nodes")
     if isinstance(changes.get("nodes"), int) and isinstance(nodes, dict):
@@ -174,6 +176,7 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 
 
 def _resolve(file: File, name: str) -> Topology:
+    """Return the topology that a file describes; TopologyError with all mistakes."""
     named = Counter(file.modules or ()).items()
     mistakes = [f"modules: {name!r} is named {n} times" for name, n in named if n > 1]
     if file.modules is None and file.kind != ROUTED:
@@ -231,6 +234,7 @@ def _device(file: File, mistakes: list[str]) -> Device | None:
 
 
 def _nodes(file: File, device: Device | None, mistakes: list[str]) -> list[AttachedHost]:
+    """Return the nodes of a topology file; append errors to `mistakes`."""
     nodes: list[AttachedHost] = []
     seen: dict[str, str] = {}
     unknown = dict(file.overrides)
@@ -264,6 +268,7 @@ def _nodes(file: File, device: Device | None, mistakes: list[str]) -> list[Attac
 
 
 def _module_of(group: Nodes, file: File, where: str, mistakes: list[str]) -> str:
+    """Return the module of a group of nodes; append errors to `mistakes`."""
     modules = file.modules or []
     if group.module is None and file.kind == ROUTED:
         return ""
@@ -280,6 +285,7 @@ _NAME_MOST = 63  # limit of the names of namespaces and files
 
 
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
+    """Return the node names in a node set; append errors to `mistakes`."""
     try:
         nodes = node_set(names, _MAX_NODES)
     except ValueError as error:
@@ -314,6 +320,7 @@ def _bundle(
 
 
 def _trunks(file: File, mistakes: list[str]) -> Iterator[Bundle]:
+    """Yield the trunks of a topology file; append errors to `mistakes`."""
     for i, entry in enumerate(file.trunks):
         a, b = entry.between
         unknown = [module for module in (a, b) if module not in (file.modules or ())]

@@ -26,8 +26,8 @@ from ...base.model import Process, Site
 from ...base.node_names import node_set
 from ...base.programs import ENGINE, port_binding_words
 
-# For ssh, and for the ssh processes that it starts to its gateways, which BatchMode does not reach:
-# without a terminal they would open a window.
+# For ssh, and for the ssh processes to its gateways, to which BatchMode does not apply: without a
+# terminal they would open a window for a password.
 UNASKED = {"SSH_ASKPASS_REQUIRE": "never"}
 
 _Item = TypeVar("_Item")

@@ -30,7 +30,8 @@ _ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
 _GIVE_BACK_LIMIT_S = 60.0
 _SIGNALLED = 128  # srun's status for a task that a signal ended, less the signal
 
-# A node has its host alone: it binds its workers, and the step gets the job's resources.
+# A node is alone on its host: it places its workers itself, and the step gets all of the job's
+# resources.
 _STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--mem=0", "--cpu-bind=none", "--unbuffered")
 
 
