@@ -46,10 +46,10 @@ def loss_location(result: m.PhaseResult) -> Entry:
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
     sees_frames = ~np.isnan(ports.floats("sent_frames"))
     counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
-    # Guests' frames and probes, which are not counted when the port's counters are read: the
+    # Frames of the ARP/ND responder and probes may be missing in counters that are read early: the
     # counters may differ by this number.
-    guests = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
-    others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in guests], axis=0))
+    beside = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
+    others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in beside], axis=0))
     names = ports.texts("port")
     network, displaced = counted if result.flows.settled else None, None
     if lost is not None:
@@ -89,8 +89,8 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     """Return whether the ports' counters miss as many frames as the flows do.
 
     Arriving frames of no flow count, too; foreign frames may have come before the counters were
-    first read. Guests and probes leave doubt. If a port received as many foreign frames as it
-    lacks, and not few, they are most likely the same.
+    first read. The counters may differ by the frames of the ARP/ND responder and the probes. If a
+    port received as many foreign frames as it lacks, and not few, they are most likely the same.
     """
     flows, ports = result.every, result.ports
     unexpected = m.or_zero(ports.floats("unexpected"))
