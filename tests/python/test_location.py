@@ -317,7 +317,7 @@ def taken(found: Observations, rows: np.ndarray) -> Observations:
 
 
 def names(location: Location) -> set[tuple[str, str, str]]:
-    """Return what is suspected of what."""
+    """Return element, direction and kind of each suspect."""
     return {(s.element.name, s.element.direction, s.kind) for s in location.suspects}
 
 
@@ -515,7 +515,7 @@ SITE = make_site(4)
 
 
 def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = None) -> Summary:
-    """A phase of two flows from node1 and node2 to node3 and node4; 100 of node1's are lost."""
+    """Return the summary of a phase: node1 and node2 send to node3 and node4; node1 loses 100."""
     trial = make_trial(SITE, flows=2)
     records = [
         frame_side("source", "node1:e0", "node3:e0", 8000, 7000),
@@ -624,7 +624,7 @@ def all_to_all(case: Json) -> SummaryDocument:
 
 
 def named(result: SummaryDocument) -> list[list[str]]:
-    """Element, direction and kind of the suspects."""
+    """Return element, direction and kind of the suspects."""
     return [
         [one["element"]["name"], one["element"]["direction"], one["kind"]]
         for one in result["location"]["suspects"]
@@ -648,7 +648,7 @@ def test_planted(case: Json) -> None:
 
 
 def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() -> None:
-    """The hundred of them, of 102 that lack 1 to 102 bytes."""
+    """102 flows lack 1 to 102 bytes: a finding each names the worst hundred, one more the rest."""
     site = make_site(204)
     trial = make_trial(site, flows=102, transport="tcp", traffic="transfer", size_unit="message")
     feed = Feed(make_run(site, trial))
@@ -665,7 +665,7 @@ def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() ->
 
 
 def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are those of the trials that all nodes have ended, every two seconds at most."""
+    """Findings are those of trials that all nodes have ended, renewed every two seconds at most."""
     now_s = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     site = make_site(2)

@@ -108,7 +108,7 @@ def test_a_clause_may_cite_a_standard() -> None:
 
 
 def test_canonical_form() -> None:
-    """Keys in order, no spaces, what is usual written out, what was not given left out."""
+    """Keys are in order, without spaces; defaults are written, keys without a value are not."""
     spec = {"require": "== 0", "measure": "lost_frames", "id": None, "clause": "Größe",
             "where": {"ranks": [2, 4], "load": "95%"}}  # fmt: skip
     text = (
@@ -121,8 +121,7 @@ def test_canonical_form() -> None:
 
 
 def limited_phase(phase: int, lost: int, **port: Any) -> list[dict[str, Any]]:
-    """The records of a phase in which the second flow lost so many frames, and node1's port says
-    more of its host."""
+    """Return the records of a phase whose second flow lost frames; `port`: counters of node1."""
     records = [r | {"phase": phase} for r in pair_records() if r["type"] not in ("hello", "trial")]
     records[3] |= {"frames": 8000 - lost}
     records[4] |= port
@@ -343,7 +342,7 @@ def failures(directory: Path, **options: Any) -> list[str]:
 
 
 def flip(path: Path, position: int) -> None:
-    """Changes one bit of one byte."""
+    """Change one bit of one byte of a file."""
     content = bytearray(path.read_bytes())
     content[position] ^= 0x01
     path.write_bytes(content)
@@ -495,7 +494,7 @@ def test_each_changed_byte_is_named_by_file(directory: Path, name: str, cli: Com
 
 
 def test_each_byte_of_the_manifest_counts(directory: Path) -> None:
-    """One by one: what it says, its hashes, its spaces."""
+    """Every seventh byte of the manifest is changed: its keys, its hashes, its spaces."""
     path = directory / "manifest.json"
     whole = path.read_bytes()
     for position in range(0, len(whole), 7):

@@ -59,7 +59,7 @@ PAIRS_TRIED = 20_000  # pairs tried for the next test
 FLOWS_NAMED = 16  # flows named in the next test
 MANY_ROWS = 32_768  # rows of a channel, beyond which some phases are explained first
 WIDEST = 32_768  # rows of an element; for a wider element the drawn phases suffice
-MOST_ALONE = 4096  # rows whose pairs may be at fault themselves, of many
+MOST_ALONE = 4096  # rows, of more than MANY_ROWS, whose pairs may be at fault themselves
 LATE_FAULTS = 4  # faults sought in all rows after the faults that some phases show
 # Kinds of elements in the order of naming: the first one is what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
