@@ -138,7 +138,7 @@ def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
     return path
 
 
-# --- small results directories made by hand, whose differences are known, for the tes -------------
+# --- small results directories made by hand, whose differences are known -----------------------
 
 
 WINDOW_S = 1.0

@@ -296,7 +296,7 @@ def _run_records(choice: Choice, run: Run) -> Iterator[Json]:
 
 
 def simulate(path: Path, choice: Choice) -> Path:
-    """Makes a results directory, and returns it."""
+    """Make a results directory, and return it."""
     run = run_of(choice)
     directory = RunDirectory(path)
     directory.write_document(CONFIGURATION, run.effective)

@@ -150,7 +150,7 @@ def of_records() -> Iterator[tuple[str, list[Json]]]:
 
 
 def table_of(table: str, change: Callable[[list[Json], pa.Schema], pa.Table]) -> Damage:
-    """Another table in its place: what `change` makes of its rows and its schema."""
+    """Return the damage that replaces a table by the result of `change` for its rows and schema."""
 
     def damage(path: Path) -> None:
         made = change(rows_in(path, table), arrow_schema(table))
@@ -174,7 +174,7 @@ def without(name: str, rows: list[Json], schema: pa.Schema) -> pa.Table:
 
 
 def with_values(name: str, value: Any, rows: list[Json], schema: pa.Schema) -> pa.Table:
-    """The column with another value in its first row, of the type that the value has if need be."""
+    """Return a table with another value in a column's first row, and if need be another type."""
     field = schema.field(name).with_nullable(True)
     values = [value, *(row[name] for row in rows[1:])]
     place = schema.get_field_index(name)

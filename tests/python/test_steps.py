@@ -322,7 +322,7 @@ def pingpong(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def add(table: series.SweepTable, record: dict[str, Any]) -> None:
-    """The times of one record, as its phase has them."""
+    """Add the times of one record to a table."""
     times = Histogram.of_row(times_row(record))
     key = PhaseKey(record["trial"], record["repeat"], record["network"], record["phase"])
     table.add(key, {(record["src"], record["dst"]): {record["kind"]: times}})

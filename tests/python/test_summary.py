@@ -81,7 +81,7 @@ def cases() -> list[Any]:
 
 
 def thousand(came: int) -> list[Json]:
-    """1,000 frames from node1 to node2, so many of which came; the ports' counters agree."""
+    """Return records of 1,000 frames from node1 to node2, of which so many arrive."""
     ends = ("node1:e0", "node2:e0")
     counts = {"sent_frames": 1000, "received_frames": 0, "hardware_sent": 1000}
     back = {"sent_frames": 0, "received_frames": came, "hardware_sent": 0}
@@ -202,7 +202,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def check(found: Any, wanted: Json) -> None:
-    """What is found at each path; a text that ends in `...` is how it begins."""
+    """Compare values by their paths; a text that ends in `...` is the beginning of a value."""
     for path, value in wanted.items():
         seen = at(found, str(path))
         if isinstance(value, float):
@@ -375,7 +375,7 @@ def trial_of(number: int, transport: str, **changes: Any) -> Trial:
 
 
 def measured(trial: Trial, mbps: float | None) -> list[dict[str, Any]]:
-    """The records of a trial of one flow at such a rate over one second; None: no receiver's."""
+    """Return the records of one flow at a rate for one second; None: none of the receiver."""
     place = {"trial": trial.id, "repeat": trial.repeat}
     frames = trial.transport == "dpdk"
     sent = round((80.0 if mbps is None else mbps) * MEGABYTE / 8 / (1500 if frames else 1))

@@ -187,8 +187,8 @@ class Measured:
     def spans(self, plan: PlanEntry) -> Spans | None:
         """Return a plan's interval results; None where there are none.
 
-        Of a transfer those before each flow's last one with payload: a finished flow delivers
-        nothing more (doc/reference/measures.md, "Interval results").
+        In a transfer each flow's last span with payload is left out, with those behind it: a
+        finished flow delivers nothing more (doc/reference/measures.md, "Interval results").
         """
         phase, src, dst, rows = self._of_plan("intervals", plan)
         from_ms, to_ms, payload = map(rows.floats, ("from_ms", "to_ms", "payload_bytes"))
@@ -329,12 +329,12 @@ _KINDS = {"text": pa.string(), "count": pa.int64(), "number": _REAL}
 def _variable(name: str, kind: str, unit: str, source: str, words: str = "") -> Variable:
     """Return the variable that a row of `EXPORT` declares."""
     of_phase, column = source == "entry", columns_of("flows").get(source)
-    said = definition(name) if of_phase else ""
+    definition_words = definition(name) if of_phase else ""
     if name in MEASURES and not of_phase:
-        said = MEASURES[name].definition
+        definition_words = MEASURES[name].definition
     elif column is not None:
-        said, unit = column.meaning, unit or column.unit
-    meaning = words.replace("{}", said) or said
+        definition_words, unit = column.meaning, unit or column.unit
+    meaning = words.replace("{}", definition_words) or definition_words
     return Variable(name, _KINDS[kind], unit, meaning, of_phase, column.name if column else "")
 
 

@@ -395,9 +395,10 @@ class PhaseResult:
     every: PhaseFlows  # all flows, including idle ones
     ports: Rows  # rows of `ports`
     misdelivered: MisdeliveredFrames
-    displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
-    burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
-    intervals: Any = None  # intervals.Intervals
+    # frames by port that other traffic may have displaced (tester.displaced_frames)
+    displaced: dict[str, int] = field(default_factory=dict)
+    burst_bps: Floats | None = None  # rate of each flow during a burst (phases.burst_line_bps)
+    intervals: Any = None  # phases.Intervals
 
     @property
     def frame_bytes(self) -> list[int]:

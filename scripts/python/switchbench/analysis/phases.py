@@ -117,8 +117,8 @@ class PhaseResults:
         lines, every = self._line_rates(trial, part, key), rows.flows()
         nodes, ports = rows.rows("phases"), rows.rows("ports")
         self.clocks.correct(rows.moment, every.times)
-        states, said = set(nodes.texts("state")), set(nodes.texts("node"))
-        whole = "complete" if every.whole.all() and self._order.keys() <= said else "partial"
+        states, reported_by = set(nodes.texts("state")), set(nodes.texts("node"))
+        whole = "complete" if every.whole.all() and self._order.keys() <= reported_by else "partial"
         how = next((state for state in _STATES if state in states), whole)
         window_ns = m.greatest(nodes.floats("window_ns"))
         length_s = trial.window_s if window_ns is None else window_ns / 1e9
@@ -389,9 +389,9 @@ class Intervals:
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Return the spans, of finished flows those before their last one with payload.
+        """Return the spans; of a finished flow the last span with payload is left out.
 
-        Finished are the flows of a transfer, and flows whose window was off (`off`).
+        Flows of a transfer are finished, and flows whose window was not as agreed (`off`).
         """
         places = NameIndex.of(spans.pairs())
         pairs, flow = places.names, places.place
@@ -517,7 +517,7 @@ class ClockTable:
         self._bounds: dict[str, float | None] = {}  # greatest bound of all phases by node
 
     def take_ready(self, record: Record) -> None:
-        """Record how a node knows run time."""
+        """Record a node's `ready`: its clock, and how the clock follows run time."""
         self._ready[record["node"]] = record
         wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
         if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:
@@ -788,9 +788,11 @@ def _intended(result: m.PhaseResult, end: str, ports: Iterable[str]) -> Floats:
     rates = np.bincount(places.place, m.intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / m.lines_of(places, result.lines), 1.0)
     # TCP intends only what the network lets it send.
-    said = transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
+    is_load_known = (
+        transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
+    )
     alike = shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0)
-    if not said or alike or np.isnan(shares).any():
+    if not is_load_known or alike or np.isnan(shares).any():
         return np.ones(1)
     by_name = dict(zip(places.names, shares.tolist(), strict=True))
     return np.array([by_name[port] for port in ports])

@@ -232,8 +232,8 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
     common = ("-n", NAMESPACE, "-s", str(signature))
     unfit = f"{signature} does not fit {message.name}"
     if allowed is None:
-        said = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
-        whose = said.partition(" with ")[2]
+        printed = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
+        whose = printed.partition(" with ")[2]
         return f"by {whose}, whose owner is not checked: --allowed-signers says", False
     refusal = f"{signature} was made with a key that {allowed} does not allow"
     words = ("-s", str(signature), "-f", str(allowed))
@@ -241,8 +241,8 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
     if not found.strip():
         raise ConfigurationError(refusal)
     words = ("-f", str(allowed), "-I", found.splitlines()[0])
-    said = _last_line(_ssh_keygen(message, unfit, "verify", *words, *common))
-    return said.partition(" signature for ")[2], True
+    printed = _last_line(_ssh_keygen(message, unfit, "verify", *words, *common))
+    return printed.partition(" signature for ")[2], True
 
 
 def _refuse_other_key(key: Path) -> None:
@@ -396,8 +396,8 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
         outcome = _ELEMENTS.get(clause["verdict"])
         name = words or f"expect.{number} {clause['measure']}"
         case(name, outcome, clause["verdict"], list(_lines(clause)))
-    said = f"{verdict['verdict']}: {verdict['sentence']}."
-    add_text(suite, "system-out", [said, *verdict["warnings"], verdict["scope"]])
+    outcome_words = f"{verdict['verdict']}: {verdict['sentence']}."
+    add_text(suite, "system-out", [outcome_words, *verdict["warnings"], verdict["scope"]])
     add_text(suite, "system-err", summary["errors"])
     ElementTree.indent(root)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"

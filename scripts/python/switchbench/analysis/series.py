@@ -65,14 +65,14 @@ class SweepTable:
             # A curve's point has one size; a scatter has many.
             if trial.traffic != "pingpong" or "scatter" in trial.parameters:
                 continue
-            said = about(trial, network)
-            _, sizes = found.setdefault(json.dumps(said, sort_keys=True), (said, {}))
+            setting = about(trial, network)
+            _, sizes = found.setdefault(json.dumps(setting, sort_keys=True), (setting, {}))
             together = sizes.setdefault(trial.sizes[0], {})
             for pair, times in flows.items():
                 together.setdefault(pair, Histogram()).merge(times)
-        for said, sizes in found.values():
+        for setting, sizes in found.values():
             points = [_point(size, flows) for size, flows in sorted(sizes.items())]
-            yield {**said, "points": points, **peak(points)}
+            yield {**setting, "points": points, **peak(points)}
 
 
 def about(trial: Trial, network: str) -> Entry:
@@ -238,9 +238,9 @@ def computing(
     `records`: `compute` records by trial and repeat.
     """
     found = []
-    for key, told in sorted(records.items()):
-        alone, beside = (_rate(told, part) for part in _PARTS)
-        shares = {one["node"]: slower(*(_rate([one], part) for part in _PARTS)) for one in told}
+    for key, nodes in sorted(records.items()):
+        alone, beside = (_rate(nodes, part) for part in _PARTS)
+        shares = {one["node"]: slower(*(_rate([one], part) for part in _PARTS)) for one in nodes}
         known = {node: share for node, share in shares.items() if share is not None}
         worst = max(known, key=lambda node: known[node], default=None)
         spread = interval(list(known.values()), _CONFIDENCE)
@@ -249,8 +249,8 @@ def computing(
             trials[key],
             trial=key[0],
             parameters=dict(trials[key].parameters),
-            nodes=len(told),
-            share=told[0]["share"],
+            nodes=len(nodes),
+            share=nodes[0]["share"],
             compute_only_mflops=alone,
             concurrent_mflops=beside,
             slowdown_percent=slower(alone, beside),
@@ -259,7 +259,7 @@ def computing(
             max_slowdown_percent=None if worst is None else known[worst],
             piece_us={
                 part: {
-                    name: max(one[part][f"piece_{name}_ns"] for one in told) / 1000
+                    name: max(one[part][f"piece_{name}_ns"] for one in nodes) / 1000
                     for name in ("p50", "p99", "max")
                 }
                 for part in _PARTS
@@ -371,12 +371,12 @@ class ExecutionTable:
         others = (one for one in every if not one.iterations)
         functions = by(others, lambda one: json.dumps(one.about, sort_keys=True)).values()
         entries = [_kernel(repeats) for repeats in kernels]
-        said = []
+        shown = []
         for some in functions:
             sizes = by(some, lambda one: one.trial.sizes[0])
             points = [_function_point(*point) for point in sorted(sizes.items())]
-            said.append({**some[0].about, "points": points})
-        return {"functions": said, "kernels": entries, "rankings": list(_rankings(entries))}
+            shown.append({**some[0].about, "points": points})
+        return {"functions": shown, "kernels": entries, "rankings": list(_rankings(entries))}
 
     def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
         key = (trial.id, trial.repeat, network)

@@ -352,13 +352,13 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
 
     Where some ports send streams of bytes, their goodput is a fact; all others are of frames.
     """
-    told = list(results)
-    every = [result for result in told if result.entry["size_unit"] == "frame"]
-    streams = [result.entry for result in told if result.entry["size_unit"] != "frame"]
+    given = list(results)
+    every = [result for result in given if result.entry["size_unit"] == "frame"]
+    streams = [result.entry for result in given if result.entry["size_unit"] != "frame"]
     entries = [result.entry for result in every]
     offered = m.total_int(entry["offered_frames"] for entry in entries)
     lost = [entry["lost_frames"] for entry in entries]
-    whole = all(result.entry["state"] == "complete" for result in told)
+    whole = all(result.entry["state"] == "complete" for result in given)
     if not every or not whole or None in lost or not offered:
         return TrialFacts()
     flows = PhaseFlows.of(Rows.joined([result.flows.rows for result in every]))
@@ -383,7 +383,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
         offered_part=min([1.0, *parts]),
-        tester_limited=any(result.entry["tester_limited"] for result in told),
+        tester_limited=any(result.entry["tester_limited"] for result in given),
         offered_fps=offered_fps,
         # Frames beyond were sent before the window opened, and held until then.
         delivered_fps=delivered_fps and m.least((delivered_fps, offered_fps)),

@@ -162,9 +162,9 @@ class Summary:
                 if event.get("kind") == "link-down" and event.get("port"):
                     self._ports.lose_link(event["port"])
                 words = (event.get("port"), event.get("kind"), event.get("text"))
-                said = ": ".join(str(word) for word in words if word)
-                full = said not in self._events and len(self._events) >= _EVENTS_MOST
-                self._events[f"{event.get('node')}: further events" if full else said] += 1
+                sentence = ": ".join(str(word) for word in words if word)
+                full = sentence not in self._events and len(self._events) >= _EVENTS_MOST
+                self._events[f"{event.get('node')}: further events" if full else sentence] += 1
             case "bye" if refused := event.get("dropped_datagrams"):
                 came = "was" if refused == 1 else "were"
                 self._alarms.append(

@@ -140,9 +140,9 @@ class TableWriter(AbstractContextManager["TableWriter"]):
     def add_event(self, record: Record) -> None:
         """Append an event; it is written with the next phase at the latest."""
         known = columns_of("events")
-        said = {key: value for key, value in record.items() if value is not None}
-        row = {key: value for key, value in said.items() if key in known}
-        rest = {key: value for key, value in said.items() if key not in known}
+        given = {key: value for key, value in record.items() if value is not None}
+        row = {key: value for key, value in given.items() if key in known}
+        rest = {key: value for key, value in given.items() if key not in known}
         self._events.append(row | ({"details": to_json(rest).decode()} if rest else {}))
         if len(self._events) >= _EVENTS_MOST:
             self.flush()
