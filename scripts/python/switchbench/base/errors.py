@@ -92,8 +92,6 @@ MISTAKES_MOST = 30
 class RunError(SwitchbenchError):
     """Error of a run that could not be completed; its measurements are kept."""
 
-    status = 3
-
 
 # --- words ----------------------------------------------------------------------------------------
 # Of messages: lists, and what somebody may have meant.

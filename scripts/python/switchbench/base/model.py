@@ -21,27 +21,19 @@ from . import transports
 class LauncherKind:
     """Capabilities of a launcher that planning and the commands depend on."""
 
-    name: str
     in_lab: bool = False  # all nodes are on this machine and share its cores
     starts_nodes: bool = True  # true where `run` starts the nodes; else users do
     is_far: bool = False  # nodes are on hosts, some of which may be missing
     logs_in: bool = False  # hosts can run other commands too: push, doctor, bind
 
 
-LAUNCHERS = (
-    LauncherKind("lab", in_lab=True),
-    LauncherKind("ssh", is_far=True, logs_in=True),
-    LauncherKind("slurm", is_far=True),
-    LauncherKind("command", is_far=True),
-    LauncherKind("hand", starts_nodes=False),
-)
-
-_BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
-
-
-def launcher_of(name: str) -> LauncherKind:
-    """Return the launcher with a validated name."""
-    return _BY_NAME[name]
+LAUNCHERS = {
+    "lab": LauncherKind(in_lab=True),
+    "ssh": LauncherKind(is_far=True, logs_in=True),
+    "slurm": LauncherKind(is_far=True),
+    "command": LauncherKind(is_far=True),
+    "hand": LauncherKind(starts_nodes=False),
+}
 
 
 # --- sites ----------------------------------------------------------------------------------------
@@ -146,7 +138,7 @@ class Site:
     @property
     def launcher(self) -> LauncherKind:
         """Return the capabilities of the site's launcher."""
-        return launcher_of(self.launch)
+        return LAUNCHERS[self.launch]
 
     @property
     def ports(self) -> tuple[Port, ...]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from ..topology.form import File
-from .rules import NESTED, sweep_refusal
+from .rules import NESTED, SWEEP_REFUSALS
 from .schema import Configuration, HostSite, LabSite, Settings
 
 Schema = dict[str, Any]
@@ -66,7 +66,7 @@ def _swept_keys() -> Iterable[str]:
     for key in Settings.model_fields:
         if key in NESTED:
             yield from (f"{key}.{name}" for name in NESTED[key].model_fields)
-        elif sweep_refusal(key) is None:
+        elif key not in SWEEP_REFUSALS:
             yield key
 
 

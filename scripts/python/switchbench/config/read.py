@@ -15,6 +15,7 @@ from ..base.node_names import hosts_of_option
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
+from ..topology.topology import PROJECT_LABS
 from . import rules, schema, sites, tests
 from .clauses import parse_clause, refuse_incomplete
 from .names import SitePlace
@@ -31,7 +32,7 @@ def load_site(document: Document, seed: int) -> Site:
         path = next((p for p in (document.folder / value, Path(value)) if p.is_file()), None)
         if path is not None:
             return _site_of_file(read_file(path), value, document, seed)
-        labs = sites.lab_names()
+        labs = sorted(file.stem for file in PROJECT_LABS.glob("*.yaml"))
         if value not in labs:
             raise document.problem(
                 ("site",),

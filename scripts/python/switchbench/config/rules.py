@@ -40,7 +40,8 @@ NESTED: Mapping[str, type[Strict]] = {
     "burst": schema.BurstOptions,
     "latency": schema.LatencyOptions,
 }
-_NOT_SWEPT = {
+# Keys that cannot be swept, with the reasons.
+SWEEP_REFUSALS = {
     **NOT_SWEPT,
     **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
     **{key: f"its axis is `{forms[1]}`" for forms in FAMILIES for key in forms},
@@ -56,11 +57,6 @@ def family(key: str) -> tuple[str, ...]:
 def form_of(values: Settings, forms: Iterable[str]) -> str | None:
     """Return the first form of a setting that has a value."""
     return next((form for form in forms if getattr(values, form) is not None), None)
-
-
-def sweep_refusal(key: str) -> str | None:
-    """Return the reason for which a key cannot be swept, or None."""
-    return _NOT_SWEPT.get(key)
 
 
 def merge(lowest: S, *layers: Settings) -> S:

@@ -433,7 +433,7 @@ class PortKeys(Strict):
 class HostSite(RankOrder):
     """Hosts with their ports, as in a site file."""
 
-    launch: Annotated[str, choice(each.name for each in LAUNCHERS)]
+    launch: Annotated[str, choice(LAUNCHERS)]
     hosts: value.Hosts
     without: value.Hosts | None = None  # excluded hosts
     ssh: Ssh | None = None

@@ -17,7 +17,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base import transports
 from ..base.errors import ConfigurationError, listed, meant, shown
-from ..base.model import Device, Port, Process, Site, launcher_of
+from ..base.model import LAUNCHERS, Device, Port, Process, Site
 from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..labs import switches
@@ -211,11 +211,6 @@ def _lab_processes(
     return tuple(processes)
 
 
-def lab_names() -> list[str]:
-    """Return the names of the labs in the distribution."""
-    return sorted(file.stem for file in topologies.PROJECT_LABS.glob("*.yaml"))
-
-
 # --- how hosts are reached ------------------------------------------------------------------------
 
 
@@ -335,7 +330,7 @@ Wires = Mapping[str, tuple[str, str]]
 
 def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
     """Return the site of a site file."""
-    if launcher_of(model.launch).in_lab:
+    if LAUNCHERS[model.launch].in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     with place.at("hosts"):
         hosts = [host for text in model.hosts for host in written_order(text)]

@@ -216,8 +216,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
     """Return one value under `sweep`, checked as at its own key."""
-    refusal = rules.sweep_refusal(key)
-    if refusal:
+    if refusal := rules.SWEEP_REFUSALS.get(key):
         raise document.problem(where[:-1], f"is not swept here: {refusal}")
     head, dot, tail = key.partition(".")
     model = validate_value(

@@ -169,12 +169,9 @@ def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
     return {"rfc2544": SearchGoal(0.0, 0.0, trial_s, trial_s, initial_s, parameters.width)}
 
 
-def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
-    """Return the method that searches loads for the given goals."""
-    return lambda point, _: LoadSearch([*goals(point.parameters).values()], point.loads)
-
-
-search_throughput = search_loads(throughput_goal)
+def search_throughput(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
+    """Return the search of the throughput."""
+    return LoadSearch([*throughput_goal(point.parameters).values()], point.loads)
 
 
 def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
