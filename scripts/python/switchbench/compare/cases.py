@@ -500,7 +500,7 @@ def _switch(subject: Subject) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-# --- figures of one definition --------------------------------------------------------------------
+# --- figures that several programs share ----------------------------------------------------------
 # Switchbench's figures come from the summary: rates of two ranks' streams and transfers are
 # verified by receivers, ping-pong times are half the round trip, IMB functions have their times and
 # rates. A transport counts as a program; values of one figure are its repeats.

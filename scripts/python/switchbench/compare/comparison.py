@@ -243,7 +243,7 @@ def sampled(runs: Sequence[Floats]) -> Floats:
     return np.array(means)
 
 
-# --- two cases beside each other ------------------------------------------------------------------
+# --- tests of two matched cases -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -345,8 +345,8 @@ class Tester:
         most: int | None = None,
     ) -> Family:
         """Return a family; `tables` has for each side a row per sample and a column per item."""
-        # Where one run measured each repeat of both cases before the next repeat of either, the
-        # deviation of that run is the same in both.
+        # If one run measured each repeat of both cases before the next repeat of either, both
+        # cases have the same deviation of that run.
         plans = (plan for case in self.cases for plan in case.plans)
         one_run = self._sides[0].measured.directory == self._sides[1].measured.directory
         in_turn = one_run and alternated(plans) is not False
@@ -645,7 +645,7 @@ def _question(
         yield from differing("", words, chosen)
 
 
-# --- which case stands beside which ---------------------------------------------------------------
+# --- matching of cases ----------------------------------------------------------------------------
 
 
 def match(base: Subject, other: Subject, question: set[str]) -> Compared:

@@ -437,7 +437,7 @@ def _limit_words(limits: Sequence[Entry]) -> str:
     return ", ".join(words)
 
 
-# --- what a suite's document asks to be said beside its tables ------------------------------------
+# --- statements that a suite's document requires beside its tables --------------------------------
 
 
 Summary = Mapping[str, Any]

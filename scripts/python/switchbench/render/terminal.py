@@ -421,7 +421,7 @@ def _is_lossy(entry: Entry) -> bool:
     return any((count or 0) > 0 for count in (*counts, found.get("other_traffic")))
 
 
-# --- what a plan's row has of its phases ----------------------------------------------------------
+# --- rows of plans, made of their phases ----------------------------------------------------------
 
 
 def _worst(phases: Sequence[Entry]) -> list[Entry]:

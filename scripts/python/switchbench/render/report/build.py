@@ -372,7 +372,7 @@ def meanings(sections: Iterable[Section]) -> list[Part]:
     return [Words(about, "about"), Facts(rows)] if rows else []
 
 
-# --- what a reader sees before any figure ---------------------------------------------------------
+# --- the first screen -----------------------------------------------------------------------------
 
 
 _SIGNS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?"}
@@ -381,9 +381,6 @@ _ABOUT = {
     name: definition(words[1:]) if words.startswith("=") else words
     for name, words in WORDS["tiles"].items()
 }
-
-
-# --- the first screen ----------------------------------------------------------------------------
 
 
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:

@@ -289,7 +289,7 @@ def losses(measured: Measured) -> Iterator[Figure]:
 
 _CELLS = 6_500_000  # cells of all heat maps of a report, about 20 MB of the file
 _MAPS = 24  # settings shown, the most uneven first
-_MANY = 1.0  # pairs by rank above which a plan has a map
+_MANY = 1.0  # pairs per rank above which a plan has a map
 _PIXELS = 640
 
 
@@ -311,7 +311,7 @@ def maps(measured: Measured) -> Iterator[Figure]:
         unit = unit_for([float(np.nanmax(folded))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
-        # Of a flow at the intended load.
+        # The rate of a flow at the intended load.
         mean, share = (plans[0]["throughput"][key] for key in ("mean", "percent_of_line"))
         load = plans[0]["intended_load"]
         full = mean * load / share if mean and share and load else None
@@ -331,7 +331,7 @@ def maps(measured: Measured) -> Iterator[Figure]:
 def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matrix] | None:
     """Return the matrix of rates in Mbit/s and of losses in percent; rows are sources.
 
-    None if the setting has at most one flow by rank, or nothing was observed.
+    None if the setting has at most one flow per rank, or nothing was observed.
     """
     known = [f for plan in plans if (f := measured.flows(plan)) is not None]
     if not known:

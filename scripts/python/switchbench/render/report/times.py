@@ -149,7 +149,7 @@ def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
 
 
 def _kept(share: Floats) -> NDArray[np.int64]:
-    """Return indices of points that represent a curve: even in share, and in nines at its end."""
+    """Return indices of points that represent a curve, evenly by share and by nines at its end."""
     if len(share) <= _CURVE:
         return np.arange(len(share))
     nines = -np.log10(np.maximum(1 - share, 1e-9))
