@@ -7,69 +7,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[DEVICE_COUNTERS] = {
-    "fec_corrected", "fec_uncorrected", "symbol_errors", "pause",
-    "pause_sent",    "rx_discards",     "tx_discards",
-};
+#define PATTERNS_MOST 9 /* with the end */
 
-/* Patterns of drivers' names: mlx5 (..._phy), ice (....nic), i40e (port....), ixgbe, bnxt, ena,
- * virtio and veth (rx_queue_N_...). Where a driver counts in total and per priority or queue, or in
- * code words and bits, one of these is listed. */
+/* Names in records, and patterns of drivers' names: mlx5 (..._phy), ice (....nic), i40e (port....),
+ * ixgbe, bnxt, ena, virtio and veth (rx_queue_N_...). Where a driver counts in total and per
+ * priority or queue, or in code words and bits, one of these is listed. */
 static const struct {
-    enum device_counter counter;
-    const char *pattern;
-} patterns[] = {
-    {DEVICE_FEC_CORRECTED, "rx_corrected_bits_phy"},
-    {DEVICE_FEC_CORRECTED, "rx_fec_corr*_blocks"},
-    {DEVICE_FEC_CORRECTED, "fec_corr*_blocks*"},
-    {DEVICE_FEC_UNCORRECTED, "rx_fec_uncorr*"},
-    {DEVICE_FEC_UNCORRECTED, "fec_uncorr*"},
-    {DEVICE_SYMBOL_ERRORS, "rx_pcs_symbol_err*"},
-    {DEVICE_SYMBOL_ERRORS, "rx_symbol_errors*"},
-    {DEVICE_SYMBOL_ERRORS, "illegal_bytes.nic"},
-    {DEVICE_SYMBOL_ERRORS, "port.illegal_bytes"},
-    {DEVICE_PAUSE_RECEIVED, "rx_pause_ctrl_phy"},
-    {DEVICE_PAUSE_RECEIVED, "rx_prio[0-7]_pause"},
-    {DEVICE_PAUSE_RECEIVED, "*link_xoff_rx*"},
-    {DEVICE_PAUSE_RECEIVED, "*rx_priority_[0-7]_xoff*"},
-    {DEVICE_PAUSE_RECEIVED, "rx_flow_control_xoff"},
-    {DEVICE_PAUSE_RECEIVED, "rx_pb_[0-7]_pxoff"},
-    {DEVICE_PAUSE_RECEIVED, "rx_pause_frames"},
-    {DEVICE_PAUSE_RECEIVED, "rx_pfc_frames"},
-    {DEVICE_PAUSE_SENT, "tx_pause_ctrl_phy"},
-    {DEVICE_PAUSE_SENT, "tx_prio[0-7]_pause"},
-    {DEVICE_PAUSE_SENT, "*link_xoff_tx*"},
-    {DEVICE_PAUSE_SENT, "*tx_priority_[0-7]_xoff*"},
-    {DEVICE_PAUSE_SENT, "tx_flow_control_xoff"},
-    {DEVICE_PAUSE_SENT, "tx_pb_[0-7]_pxoff"},
-    {DEVICE_PAUSE_SENT, "tx_pause_frames"},
-    {DEVICE_PAUSE_SENT, "tx_pfc_frames"},
-    {DEVICE_RX_DISCARDS, "rx_discards_phy"},
-    {DEVICE_RX_DISCARDS, "rx_dropped.nic"},
-    {DEVICE_RX_DISCARDS, "port.rx_dropped"},
-    {DEVICE_RX_DISCARDS, "rx_missed_errors"},
-    {DEVICE_RX_DISCARDS, "rx_stat_discard"},
-    {DEVICE_RX_DISCARDS, "rx_drops"},
-    {DEVICE_RX_DISCARDS, "rx_queue_[0-9]_drops"},
-    {DEVICE_RX_DISCARDS, "rx_queue_[0-9][0-9]_drops"},
-    {DEVICE_TX_DISCARDS, "tx_discards_phy"},
-    {DEVICE_TX_DISCARDS, "*tx_dropped_link_down*"},
-    {DEVICE_TX_DISCARDS, "tx_stat_discard"},
-    {DEVICE_TX_DISCARDS, "tx_drops"},
-    {DEVICE_TX_DISCARDS, "tx_queue_[0-9]_drops"},
-    {DEVICE_TX_DISCARDS, "tx_queue_[0-9][0-9]_drops"},
+    const char *name, *patterns[PATTERNS_MOST]; /* end with NULL */
+} counters[DEVICE_COUNTERS] = {
+    [DEVICE_FEC_CORRECTED] = {"fec_corrected",
+                              {"rx_corrected_bits_phy", "rx_fec_corr*_blocks",
+                               "fec_corr*_blocks*"}},
+    [DEVICE_FEC_UNCORRECTED] = {"fec_uncorrected", {"rx_fec_uncorr*", "fec_uncorr*"}},
+    [DEVICE_SYMBOL_ERRORS] = {"symbol_errors",
+                              {"rx_pcs_symbol_err*", "rx_symbol_errors*", "illegal_bytes.nic",
+                               "port.illegal_bytes"}},
+    [DEVICE_PAUSE_RECEIVED] = {"pause",
+                               {"rx_pause_ctrl_phy", "rx_prio[0-7]_pause", "*link_xoff_rx*",
+                                "*rx_priority_[0-7]_xoff*", "rx_flow_control_xoff",
+                                "rx_pb_[0-7]_pxoff", "rx_pause_frames", "rx_pfc_frames"}},
+    [DEVICE_PAUSE_SENT] = {"pause_sent",
+                           {"tx_pause_ctrl_phy", "tx_prio[0-7]_pause", "*link_xoff_tx*",
+                            "*tx_priority_[0-7]_xoff*", "tx_flow_control_xoff", "tx_pb_[0-7]_pxoff",
+                            "tx_pause_frames", "tx_pfc_frames"}},
+    [DEVICE_RX_DISCARDS] = {"rx_discards",
+                            {"rx_discards_phy", "rx_dropped.nic", "port.rx_dropped",
+                             "rx_missed_errors", "rx_stat_discard", "rx_drops",
+                             "rx_queue_[0-9]_drops", "rx_queue_[0-9][0-9]_drops"}},
+    [DEVICE_TX_DISCARDS] = {"tx_discards",
+                            {"tx_discards_phy", "*tx_dropped_link_down*", "tx_stat_discard",
+                             "tx_drops", "tx_queue_[0-9]_drops", "tx_queue_[0-9][0-9]_drops"}},
 };
 
 const char *device_counter_name(enum device_counter counter)
 {
-    return names[counter];
+    return counters[counter].name;
 }
 
 enum device_counter device_counter_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-        if (fnmatch(patterns[i].pattern, name, 0) == 0)
-            return patterns[i].counter;
+    for (enum device_counter counter = 0; counter < DEVICE_COUNTERS; counter++)
+        for (const char *const *p = counters[counter].patterns; *p != NULL; p++)
+            if (fnmatch(*p, name, 0) == 0)
+                return counter;
     return DEVICE_COUNTERS;
 }
 
@@ -98,12 +78,12 @@ void device_statistics_find(struct device_statistics *statistics, int fd, const 
 }
 
 void device_counters_read(const struct device_statistics *statistics, int fd, const char *iface,
-                          int64_t counters[DEVICE_COUNTERS])
+                          int64_t values[DEVICE_COUNTERS])
 {
     struct ethtool_stats *stats = NULL;
 
     for (unsigned i = 0; i < DEVICE_COUNTERS; i++)
-        counters[i] = -1;
+        values[i] = -1;
     if (statistics->used > 0)
         stats = calloc(1, sizeof *stats + (size_t)statistics->count * sizeof stats->data[0]);
     if (stats == NULL)
@@ -113,7 +93,7 @@ void device_counters_read(const struct device_statistics *statistics, int fd, co
     if (ethtool_driver(fd, iface).n_stats == statistics->count &&
         ethtool_ask(fd, iface, stats) == 0)
         for (uint32_t i = 0; i < statistics->used; i++) {
-            int64_t *counter = &counters[statistics->parts[i].counter];
+            int64_t *counter = &values[statistics->parts[i].counter];
 
             *counter =
                 (*counter > 0 ? *counter : 0) + (int64_t)stats->data[statistics->parts[i].index];

@@ -63,9 +63,9 @@ void device_statistics_find(struct device_statistics *statistics, int fd, const 
  * @param statistics As they were found.
  * @param fd Any socket of the interface's network namespace; stays the caller's.
  * @param iface Name of the network interface.
- * @param counters Takes them; -1: the device does not count it.
+ * @param values Takes them; -1: the device does not count it.
  */
 void device_counters_read(const struct device_statistics *statistics, int fd, const char *iface,
-                          int64_t counters[DEVICE_COUNTERS]);
+                          int64_t values[DEVICE_COUNTERS]);
 
 #endif

@@ -14,7 +14,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
  * @brief Set the node's name in each log line, and the most detailed level that is printed.
  *
  * @param name Node's name; copied.
- * @param most Most talkative level that is printed.
+ * @param most Most detailed level that is printed.
  */
 void log_setup(const char *name, enum log_level most);
 
