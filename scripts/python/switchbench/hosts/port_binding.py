@@ -525,7 +525,7 @@ def parsed(path: str, text: str) -> dict[str, Any]:
 
 def words_in(journal: dict[str, Any]) -> Iterator[tuple[re.Pattern[str], str]]:
     """Yield the words of a journal that restoring uses, each with the pattern that it must have."""
-    for key in journal.get("hugepages", {}):
+    for key in journal["hugepages"]:
         yield PAGES, key
     for entry in journal["devices"]:
         yield PCI, entry["pci"]
@@ -763,20 +763,16 @@ def bind(args: argparse.Namespace) -> bool:
     if check(args):
         return False
     restore(args, past_only=True)
-    journal = {
+    journal: dict[str, Any] = {
         "switchbench_bind": VERSION,
         "boot": read(at(BOOT_ID)),
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "pid": os.getpid(),
-        "driver": args.driver,
-        "hugepages_reserved": args.hugepages,
-        "hugepages": read_hugepages(),
+        "hugepages": read_hugepages() if args.hugepages else {},
         "devices": [
             {
                 "pci": pci,
                 "driver": driver_of(pci),
                 "driver_override": override_of(pci),
-                "numa": number(device(pci, "numa_node")),
                 "vfs": number(device(pci, "sriov_numvfs")),
                 "interfaces": [
                     {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
@@ -858,8 +854,7 @@ def restore_device(entry: dict[str, Any]) -> None:
 def restore_all(journal: dict[str, Any]) -> BindError | None:
     """Restore all devices, the last change first, despite errors; return the first error."""
     steps = [partial(restore_device, entry) for entry in reversed(journal["devices"])]
-    if journal["hugepages_reserved"]:
-        steps.append(partial(restore_hugepages, journal["hugepages"]))
+    steps.append(partial(restore_hugepages, journal["hugepages"]))
     first = None
     for step in steps:
         try:
