@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from recorded import told_in, validate_summary
+from recorded import validate_summary
+from runs import records_in
 from switchbench.analysis.summary import gather
 from switchbench.base.errors import RunError
 from switchbench.base.model import Process, Run, Trial
@@ -105,7 +106,7 @@ class Bench:
         return outcome
 
     def records(self) -> list[dict[str, Any]]:
-        return told_in(self.path)
+        return list(records_in(self.path))
 
     def summary(self, outcome: Outcome) -> dict[str, Any]:
         return summary_of(self.run, self.path, outcome)

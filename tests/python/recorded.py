@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from runs import records_in
 from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary, gather
 from switchbench.base.model import Load, Run, Trial
@@ -61,11 +60,6 @@ def rows_in(directory: Path, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table of a results directory."""
     rows: list[dict[str, Any]] = TableFile(directory, table).whole().to_pylist()
     return rows
-
-
-def told_in(directory: Path) -> list[dict[str, Any]]:
-    """Return all records of a results directory."""
-    return list(records_in(directory))
 
 
 def replace_rows(directory: Path, table: str, rows: list[dict[str, Any]]) -> None:

@@ -30,9 +30,9 @@ from recorded import (
     rate_mbps,
     replace_rows,
     rows_in,
-    told_in,
     write_tables,
 )
+from runs import records_in
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.base.format import spark
@@ -379,7 +379,7 @@ def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, cli: C
     for table in half.glob("*.parquet"):
         table.unlink()
     ends = {"phase": 1, "trial": 2}
-    records = sorted(told_in(one), key=lambda record: ends.get(record["type"], 0))
+    records = sorted(records_in(one), key=lambda record: ends.get(record["type"], 0))
     write_tables(half, read_plan(half), records)
     with (half / "flows.1.arrows").open("ab") as file:
         file.write(b"\xff\xff\xff\xff\x08")

@@ -26,7 +26,8 @@ import jsonschema
 import pytest
 
 from bench import Bench, BrokenPlace, FakeLauncher, FarLauncher, suite_run, summary_of
-from recorded import replace_rows, rows_in, told_in, write_tables
+from recorded import replace_rows, rows_in, write_tables
+from runs import records_in
 from switchbench.analysis.summary import gather, remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Repeats, Run
@@ -346,7 +347,7 @@ def test_documents_and_beats_never_mix() -> None:
 
 def numbers(path: Path) -> list[int]:
     """Return the numbers of the trials that the nodes ended, in order."""
-    return [record["trial"] for record in told_in(path) if record["type"] == "trial"]
+    return [record["trial"] for record in records_in(path, "trial")]
 
 
 def test_a_suite_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
@@ -427,7 +428,7 @@ def summary_again(run: Run, path: Path) -> dict[str, Any]:
 
 
 def trials_in(path: Path) -> set[int | None]:
-    return {record.get("trial") for record in told_in(path)}
+    return {record.get("trial") for record in records_in(path)}
 
 
 def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
@@ -497,7 +498,7 @@ def test_a_full_disk_leaves_the_records_as_they_came(
 ) -> None:
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
-    before = told_in(bench.path)
+    before = list(records_in(bench.path))
 
     def full(*_arguments: Any, **_more: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -505,7 +506,7 @@ def test_a_full_disk_leaves_the_records_as_they_came(
     monkeypatch.setattr(store.pq.ParquetWriter, "write_table", full)
     with pytest.raises(RunError, match="No space left on device: the tables stay as they were"):
         finish(bench.path, replace(bench.run, again=outcome.again))
-    assert told_in(bench.path) == before
+    assert list(records_in(bench.path)) == before
     assert not [*bench.path.glob("*.parquet"), *bench.path.glob(".*.new")]
 
 

@@ -22,7 +22,7 @@ from ..records.store import join
 from ..records.summary_form import SummaryDocument
 from .summary import remade
 
-pa = Later("pyarrow")
+pa, pc = map(Later, ("pyarrow", "pyarrow.compute"))
 
 Names = Mapping[str, str]
 """New names of a round's ports by the names in the round."""
@@ -135,14 +135,13 @@ def _change(number: int, names: Names) -> Any:
         for key in ("src", "dst", "port"):
             if key in data.schema.names and columns_of(table)[key].kind == "text":
                 data = _put(data, key, [names.get(one, one) for one in data[key].to_pylist()])
-        trials = [t if t is None else number * STRIDE + t for t in data["trial"].to_pylist()]
-        data = _put(data, "trial", trials)
+        data = _put(data, "trial", pc.add(data["trial"], number * STRIDE).to_pylist())
         if table != "events":
             return data
         texts = data["details"].to_pylist()
         data = _put(data, "details", [text and quoted.sub(named, text) for text in texts])
-        kept = [number == 1 or kind not in _ONCE for kind in data["type"].to_pylist()]
-        return data.filter(pa.array(kept, pa.bool_()))
+        is_once = pc.is_in(data["type"], pa.array(_ONCE))
+        return data if number == 1 else data.filter(pc.invert(is_once))
 
     return change
 

@@ -399,23 +399,20 @@ def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> En
     """Return the summary's `switch_counters`; None if no command was configured."""
     if asked is None:
         return None
-    found: list[dict[str, int] | None] = []
-    for name in (BEFORE, AFTER):
-        try:
-            found.append(parse_counters((directory / name).read_text("utf-8", errors="replace")))
-        except OSError:
-            found.append(None)
-    before, after = found
-    both = before is not None and after is not None
+    files = [directory / name for name in (BEFORE, AFTER)]
+    before, after = (
+        parse_counters(file.read_text("utf-8", errors="replace")) if file.is_file() else {}
+        for file in files
+    )
+    shared = [name for name in before if name in after]
     differences = {
-        name: (after or {})[name] - count
-        for name, count in (before or {}).items()
-        if (after or {}).get(name, count) != count
+        name: after[name] - before[name] for name in shared if after[name] != before[name]
     }
+    kept = [file.name if file.is_file() else None for file in files]
     return {
         "command": list(asked.command),
-        "before": None if before is None else BEFORE,
-        "after": None if after is None else AFTER,
-        "compared": len(before.keys() & after.keys()) if before and after else 0,
-        "differences": differences if both else None,
+        "before": kept[0],
+        "after": kept[1],
+        "compared": len(shared),
+        "differences": None if None in kept else differences,
     }
