@@ -268,28 +268,6 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
     return wanted > VERBS_RING_MIN ? (uint32_t)wanted : VERBS_RING_MIN;
 }
 
-/* Choose the ring of a load's streams. Messages are signalled four times per maximum in flight,
- * which is less than the depth where the ring has fewer places. */
-static void choose_ring(struct verbs_lane *lane)
-{
-    struct verbs_options *o = &lane->options;
-    uint32_t wanted = o->qp.depth * SLOTS_BY_DEPTH, quarter;
-
-    if (lane->base.prober.pingpong)
-        wanted = PINGPONG_SLOTS;
-    else if (lane->base.schedules)
-        wanted = SCHEDULE_SLOTS;
-    lane->stride = stride_of(lane, largest(lane));
-    lane->slots = slots_of(lane, wanted, lane->stride);
-    quarter = (lane->slots < o->qp.depth ? lane->slots : o->qp.depth) / 4;
-    if (o->signal_every == 0)
-        o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
-    if (o->signal_every == 0)
-        o->signal_every = 1;
-    if (o->signal_every > o->qp.depth)
-        o->signal_every = (uint16_t)o->qp.depth;
-}
-
 /* Latency probes use the service of the load, so that the network treats both alike, and an
  * operation whose destination can answer. */
 static int make_end(struct verbs_lane *lane, struct verbs_end *end)
@@ -335,10 +313,25 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
 static int make_ends(struct verbs_lane *lane, struct err *err)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
-    uint32_t most = largest(lane);
+    struct verbs_options *o = &lane->options;
+    uint32_t most = largest(lane), wanted = o->qp.depth * SLOTS_BY_DEPTH, quarter;
     int rc = 0;
 
-    choose_ring(lane);
+    if (lane->base.prober.pingpong)
+        wanted = PINGPONG_SLOTS;
+    else if (lane->base.schedules)
+        wanted = SCHEDULE_SLOTS;
+    lane->stride = stride_of(lane, most);
+    lane->slots = slots_of(lane, wanted, lane->stride);
+    /* Messages are signalled four times per maximum in flight, which is less than the depth where
+     * the ring has fewer places. */
+    quarter = (lane->slots < o->qp.depth ? lane->slots : o->qp.depth) / 4;
+    if (o->signal_every == 0)
+        o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
+    if (o->signal_every == 0)
+        o->signal_every = 1;
+    if (o->signal_every > o->qp.depth)
+        o->signal_every = (uint16_t)o->qp.depth;
     for (unsigned i = 0; i < message_lane_ends(&lane->base) && rc == 0; i++)
         rc = make_end(lane, verbs_lane_end(lane, i));
     if (rc < 0)

@@ -476,15 +476,6 @@ static bool read_end_mark(struct verbs_in *in, const void *mark)
     return true;
 }
 
-/* Return a message's sequence number, of which the immediate data has the low bits. */
-static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
-{
-    uint32_t due = (uint32_t)in->end.base.stream.at.sequence;
-    uint32_t ahead = (immediate - due) & IMMEDIATE_MASK;
-
-    return ahead <= IMMEDIATE_MASK / 2 ? due + ahead : due + ahead - (IMMEDIATE_MASK + 1);
-}
-
 /* Handle a completion: a message or the end mark. A send's data are in its receive, a write's in
  * the next place of the ring. The number identifies the message, because messages of an
  * unreliable service may be missing. A schedule takes the message when its step has begun. */
@@ -517,9 +508,13 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
         stream->count->foreign++;
         return;
     }
-    if (stream->unreliable &&
-        message_stream_gap(stream, sequence_of(in, ntohl(completion->imm_data)), bytes))
-        return; /* late, duplicate or forged: a written place belongs to the next message */
+    if (stream->unreliable) { /* the immediate data have the low bits of the message's number */
+        uint32_t ahead = (ntohl(completion->imm_data) - (uint32_t)due) & IMMEDIATE_MASK;
+
+        ahead -= ahead > IMMEDIATE_MASK / 2 ? IMMEDIATE_MASK + 1 : 0;
+        if (message_stream_gap(stream, (uint32_t)due + ahead, bytes))
+            return; /* late, duplicate or forged: a written place belongs to the next message */
+    }
     if (writes) {
         in->place = (uint32_t)((in->place + stream->at.sequence - due) % qp->config.slots);
         data = slot_of(in, in->place);

@@ -458,14 +458,6 @@ static void begin(struct message_lane *lane)
  * moved in the listed order. A message is sent in one or several pieces, each with a header, and
  * its payload directly from and into the rank's memory. */
 
-static struct message_end *end_of(const struct message_lane *lane, const struct schedule_op *op)
-{
-    bool sends = op->action == SCHEDULE_SEND;
-    unsigned flow = lane->flow_of[sends ? 0 : 1][op->peer] - 1;
-
-    return message_lane_end(lane, sends ? flow : lane->out_count + flow);
-}
-
 /* Checks a received header: it must be that of the piece that is due. */
 static bool verify_header(struct message_end *in)
 {
@@ -571,7 +563,9 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
         }
         for (size_t i = executor->first; i < executor->messages; i++) {
             const struct schedule_op *op = &executor->ops[i];
-            struct message_end *end = end_of(lane, op);
+            bool sends = op->action == SCHEDULE_SEND;
+            unsigned flow = lane->flow_of[sends ? 0 : 1][op->peer] - 1;
+            struct message_end *end = message_lane_end(lane, sends ? flow : lane->out_count + flow);
 
             if (lane->op_done[i] || (end->op != 0 && end->op != i + 1))
                 continue; /* an earlier message of the same flow is not complete */

@@ -286,24 +286,11 @@ static int64_t lost_ns(const struct prober *prober, const struct prober_turn *tu
            (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) / (double)line_bps);
 }
 
-static void begin(struct prober *prober, struct prober_turn *turn, int64_t now_ns)
-{
-    const struct lane_request *request = &prober->lane->request;
-    struct flow_side *side;
-
-    if (request->phase->pingpong.random)
-        turn->flow = prng_below(&prober->random, request->send_count);
-    side = &request->flows[turn->flow].side;
-    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-    turn->begun_ns = now_ns;
-    turn->in_flight = true;
-    prober_leaves(prober, turn->flow, now_ns - request->phase->start_ns);
-}
-
 int64_t prober_pingpong(struct prober *prober, bool loses,
                         void (*send)(struct lane *lane, uint32_t flow))
 {
-    uint64_t count = phase_of(prober)->pingpong.count;
+    const struct lane_request *request = &prober->lane->request;
+    const struct pingpong_options *options = &request->phase->pingpong;
     int64_t next_ns = CLOCK_NEVER;
 
     prober->ended = true;
@@ -314,8 +301,16 @@ int64_t prober_pingpong(struct prober *prober, bool loses,
         if (turn->in_flight && loses && now_ns >= lost_ns(prober, turn))
             prober_forget(prober, turn->flow, INT64_MAX);
         if (!turn->in_flight && now_ns < prober->lane->stop_ns &&
-            (count == 0 || turn->ended < count)) {
-            begin(prober, turn, now_ns);
+            (options->count == 0 || turn->ended < options->count)) {
+            struct flow_side *side;
+
+            if (options->random)
+                turn->flow = prng_below(&prober->random, request->send_count);
+            side = &request->flows[turn->flow].side;
+            side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+            turn->begun_ns = now_ns;
+            turn->in_flight = true;
+            prober_leaves(prober, turn->flow, now_ns - request->phase->start_ns);
             send(prober->lane, turn->flow);
             next_ns = now_ns;
         }

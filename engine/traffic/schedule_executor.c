@@ -55,27 +55,6 @@ static int make_memory(struct schedule_executor *executor, struct err *err)
     return 0;
 }
 
-/* Appends the barrier's rounds to the schedule's operations, as further steps. */
-static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
-{
-    struct schedule *schedule = &executor->schedule;
-    uint32_t rounds = schedule_barrier_rounds(ranks);
-    struct schedule_op *ops =
-        realloc(schedule->ops, (schedule->count + 2 * (size_t)rounds + 1) * sizeof *ops);
-
-    if (ops == NULL)
-        return -ENOMEM;
-    executor->ops = schedule->ops = ops;
-    executor->op_count = schedule->count;
-    for (uint32_t i = 0; i < 2 * rounds; i++)
-        ops[executor->op_count++] = (struct schedule_op){
-            .step = schedule->steps + i / 2,
-            .action = i % 2 == 0 ? SCHEDULE_SEND : SCHEDULE_RECEIVE,
-            .peer = i % 2 == 0 ? schedule_barrier_to(executor->rank, i / 2, ranks)
-                               : schedule_barrier_from(executor->rank, i / 2, ranks)};
-    return 0;
-}
-
 static void choose_repetition(struct schedule_executor *executor, uint32_t repetition)
 {
     executor->repetition = repetition;
@@ -86,6 +65,8 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
                   const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err)
 {
     struct schedule_executor *made = calloc(1, sizeof *made);
+    uint32_t rounds = schedule_barrier_rounds(ranks);
+    struct schedule_op *ops = NULL;
     int rc = -ENOMEM;
 
     if (made != NULL) {
@@ -96,9 +77,25 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
         made->refilling = true;
         rc = pattern_schedule(plan, phase->number, rank, &made->schedule);
     }
-    if (rc == 0)
-        rc = add_barrier(made, ranks);
-    rc = rc < 0 ? err_set(err, rc, "out of memory") : make_memory(made, err);
+    if (rc == 0) {
+        ops = realloc(made->schedule.ops,
+                      (made->schedule.count + 2 * (size_t)rounds + 1) * sizeof *ops);
+        rc = ops != NULL ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
+        executor_free(made);
+        return err_set(err, rc, "out of memory");
+    }
+    /* The barrier's rounds are further steps behind those of the schedule. */
+    made->ops = made->schedule.ops = ops;
+    made->op_count = made->schedule.count;
+    for (uint32_t i = 0; i < 2 * rounds; i++)
+        ops[made->op_count++] =
+            (struct schedule_op){.step = made->schedule.steps + i / 2,
+                                 .action = i % 2 == 0 ? SCHEDULE_SEND : SCHEDULE_RECEIVE,
+                                 .peer = i % 2 == 0 ? schedule_barrier_to(rank, i / 2, ranks)
+                                                    : schedule_barrier_from(rank, i / 2, ranks)};
+    rc = make_memory(made, err);
     if (rc < 0) {
         executor_free(made);
         return rc;

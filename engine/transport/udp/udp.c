@@ -201,25 +201,10 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
 
 /* --- a lane ------------------------------------------------------------------------------------*/
 
-/* Tune the socket, which serves all phases, for the phase prepared last. */
-static int tune_socket(struct socket_lane *lane, struct err *err)
-{
-    const struct udp_options *own = lane->frame.lane.request.phase->options;
-    struct ip_port *port = &lane->port->ip;
-    struct err ignored = {""};
-    int together = lane->segments;
-
-    setsockopt(port->socket, SOL_UDP, UDP_GRO, &together, sizeof together);
-    if (own->receive_buffer > 0)
-        return ip_port_buffer(port, port->socket, SO_RCVBUF, own->receive_buffer, err);
-    (void)ip_port_buffer(port, port->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
-    return 0;
-}
-
 static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
 {
     const struct udp_options *own = request->phase->options;
-    const struct ip_port *ip = &request->port->socket.ip;
+    struct ip_port *ip = &request->port->socket.ip;
     uint32_t headers = ip->address.ss_family == AF_INET6 ? 48 : 28; /* of IP and UDP */
     uint32_t least = AROUND + headers + SIGNATURE_BYTES, most = ip->facts.frame_max;
     struct frame_conf conf = {
@@ -230,8 +215,9 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         .trains = own->offload == OFFLOAD_ON || (own->offload == OFFLOAD_AUTO && ip->has_wire),
     };
     struct socket_lane *made = NULL;
+    struct err ignored = {""};
     struct udp_lane *lane;
-    int rc = socket_make(&made, sizeof *lane, request, &conf, err);
+    int together, rc = socket_make(&made, sizeof *lane, request, &conf, err);
 
     if (rc != 0)
         return rc;
@@ -245,7 +231,14 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
             .msg_control = &lane->controls[i],
         };
     }
-    if ((rc = tune_socket(made, err)) != 0)
+    /* The socket serves all phases: it is tuned for the one prepared last. */
+    together = made->segments;
+    setsockopt(ip->socket, SOL_UDP, UDP_GRO, &together, sizeof together);
+    if (own->receive_buffer > 0)
+        rc = ip_port_buffer(ip, ip->socket, SO_RCVBUF, own->receive_buffer, err);
+    else
+        (void)ip_port_buffer(ip, ip->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
+    if (rc != 0)
         socket_destroy(&made->frame.lane);
     else
         *out = &made->frame.lane;
