@@ -47,9 +47,9 @@ bool frame_judge_out_of_order(const struct receiver *receiver, const struct rece
         sent_ns = stream->stamp_ns;
     if (ahead > (int32_t)SEQUENCE_WINDOW) {
         int64_t had_ns = sent_ns - stream->stamp_ns;
-        int64_t heard_ns = now_ns - (stream->frames > 0 ? stream->last_ns : limit->start_ns);
+        int64_t since_ns = now_ns - (stream->frames > 0 ? stream->last_ns : limit->start_ns);
 
-        had_ns = limit->start_ns == 0 ? 0 : had_ns > heard_ns ? had_ns : heard_ns;
+        had_ns = limit->start_ns == 0 ? 0 : had_ns > since_ns ? had_ns : since_ns;
         if (ahead > limit->at_once + limit->frames_per_ns * (double)had_ns) {
             stream->side->forged++;
             return false;

@@ -30,7 +30,7 @@
 #define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 
-/** One of the different frame sizes of a phase. */
+/** Frame size of a phase. */
 struct frame_size {
     uint32_t frame_bytes;   /**< with FCS */
     uint32_t payload_bytes; /**< behind the headers */

@@ -184,12 +184,12 @@ bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, i
     uint32_t flow = receiver->flow_of[be16toh(signature->src)];
     const struct prober *prober = &lane->prober;
     bool message = prober->pingpong && signature->tag == receiver->tag;
-    bool asked = prober->answers && signature->tag == lane->tags[0];
+    bool probe = prober->answers && signature->tag == lane->tags[0];
     bool answered = (prober->pingpong || prober->answers) && signature->tag == lane->tags[1];
     bool sized = seen->length <= FILL_BYTES &&
                  (prober->pingpong || lane->size_of_length[seen->length] != FRAME_NO_SIZE);
 
-    if (!(asked || answered || (message && flow > 0)) || !sized || !seen->ours ||
+    if (!(probe || answered || (message && flow > 0)) || !sized || !seen->ours ||
         signature->dst != receiver->own || !lane->conf.ops->is_sound(lane, seen))
         return false;
     if (message)
@@ -199,7 +199,7 @@ bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, i
     else
         count->probes_received++;
     /* Only a flow's own source is answered, at the address that it published. */
-    if (asked && flow > 0)
+    if (probe && flow > 0)
         answer(lane, flow - 1, seen);
     return true;
 }

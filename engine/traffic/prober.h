@@ -85,7 +85,7 @@ struct prober {
  *
  * Whether there are any depends on the phase alone, so that both ends of a flow agree.
  *
- * @param request Lane that is asked for.
+ * @param request Request of the lane.
  * @param line_bytes Bytes of a probe at layer 1.
  * @return Probes a second; 0: none.
  */
@@ -95,7 +95,7 @@ double prober_rate(const struct lane_request *request, double line_bytes);
  * @brief Return whether the load yields to each probe and answer: probes come on top of the load
  * where the line has room for both.
  *
- * @param request Lane that is asked for, with its `port_sends`.
+ * @param request Request of the lane, with its `port_sends`.
  * @param line_bytes Bytes of a probe at layer 1.
  * @param rate_fps Probes of each flow a second.
  * @return True: it yields.

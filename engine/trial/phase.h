@@ -85,7 +85,7 @@ struct phase_run;
  * then.
  */
 struct shown_progress {
-    int64_t told_ns; /**< 0: no record yet */
+    int64_t published_ns; /**< 0: no record yet */
     uint64_t offered_bytes;
     uint64_t delivered_bytes;
     uint64_t line_bytes;

@@ -446,14 +446,14 @@ static json_t *port_rates(struct phase_lane *lane, bool in_window, int64_t last_
 
     for (uint32_t q = 0; q < lane->queue_count; q++) {
         const struct worker_lane *queue = &lane->queues[q];
-        int64_t told_ns = atomic_load(&queue->told_ns);
+        int64_t published_ns = atomic_load(&queue->published_ns);
 
-        now.told_ns = told_ns > now.told_ns ? told_ns : now.told_ns;
+        now.published_ns = published_ns > now.published_ns ? published_ns : now.published_ns;
         now.offered_bytes += atomic_load(&queue->offered_bytes);
         now.delivered_bytes += atomic_load(&queue->delivered_bytes);
         now.line_bytes += atomic_load(&queue->line_bytes);
     }
-    span_ns = now.told_ns - (shown->told_ns > 0 ? shown->told_ns : last_ns);
+    span_ns = now.published_ns - (shown->published_ns > 0 ? shown->published_ns : last_ns);
     bps = 8e9 / (double)(span_ns > 0 ? span_ns : clock_now() - last_ns);
     offered_bps = (int64_t)((double)(now.offered_bytes - shown->offered_bytes) * bps);
     delivered_bps = (int64_t)((double)(now.delivered_bytes - shown->delivered_bytes) * bps);

@@ -41,7 +41,7 @@ struct compute; /* opaque */
  * @brief Start the computing threads, which wait for the start time.
  *
  * @param compute Takes the threads, for compute_free().
- * @param conf Settings; copied unless said otherwise.
+ * @param conf Settings; copied.
  * @return 0, or a negative errno.
  */
 int compute_start(struct compute **compute, const struct compute_conf *conf);

@@ -173,7 +173,7 @@ static void publish_progress(struct worker_task *task, struct worker_lane *lane,
     atomic_store(&lane->offered_bytes, now->offered);
     atomic_store(&lane->delivered_bytes, now->delivered);
     atomic_store(&lane->line_bytes, now->line_bytes);
-    atomic_store(&lane->told_ns, now_ns);
+    atomic_store(&lane->published_ns, now_ns);
 }
 
 /* Brings progress and interval results up to date when they are due, for all lanes at nearly the
@@ -285,9 +285,9 @@ static bool flooded(struct worker_task *task)
 {
     for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
         struct worker_lane *lane = task->lanes[i];
-        uint64_t fresh = lane->lane->request.count->misdelivered - lane->foreign_told;
+        uint64_t fresh = lane->lane->request.count->misdelivered - lane->foreign_counted;
 
-        lane->foreign_told += fresh;
+        lane->foreign_counted += fresh;
         if (atomic_fetch_add(lane->foreign, fresh) + fresh > task->flood_limit) {
             task->flooded = lane;
             return true;

@@ -102,7 +102,7 @@ struct worker_lane {
     struct interval_ring *interval_ring; /**< NULL: none */
     /** @brief Frames for others at the port, to which the workers of all its queues add theirs. */
     atomic_ullong *foreign;
-    uint64_t foreign_told; /**< part of them from this lane */
+    uint64_t foreign_counted; /**< part of them from this lane */
     /**
      * @brief Traffic of the lane so far, published during the phase (struct lane_moved), with its
      * time.
@@ -110,7 +110,7 @@ struct worker_lane {
     atomic_ullong offered_bytes;
     atomic_ullong delivered_bytes;
     atomic_ullong line_bytes;
-    atomic_llong told_ns;
+    atomic_llong published_ns;
     int64_t polled_ns; /**< time of the last poll */
     bool accounting;   /**< its flows are being accounted, some at a time */
     bool marking;      /**< a mark of the interval ring waits for this, or is being made */
@@ -128,7 +128,7 @@ enum task_end {
 /**
  * @brief Task of a worker: one phase.
  *
- * Owned by the caller, who leaves it alone until worker_done().
+ * Owned by the caller, which must not touch it until worker_done().
  */
 struct worker_task {
     struct worker_lane **lanes;
@@ -165,7 +165,7 @@ struct worker_conf {
  * @brief Start a worker thread.
  *
  * @param worker Takes the worker, for worker_end().
- * @param conf Settings; copied unless said otherwise.
+ * @param conf Settings; copied.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, or a negative errno with a sentence.
  */
@@ -198,7 +198,7 @@ int worker_set_ports(struct worker *worker, const struct worker_port *ports, siz
  * @brief Give a task to a worker; returns at once.
  *
  * @param worker Worker.
- * @param task Task; the caller's, who leaves it alone until it has ended.
+ * @param task Task of the caller, which must not touch it until it has ended.
  */
 void worker_run(struct worker *worker, struct worker_task *task);
 /**

@@ -251,7 +251,7 @@ static void report_rates(void)
 
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_STREAM);
     run.template.close_ns = run.template.stop_ns = CLOCK_NEVER;
-    port.shown.told_ns = NS_PER_S;
+    port.shown.published_ns = NS_PER_S;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct worker_lane earlier = queue;
         struct phase_lane ports[2] = {port, port};
@@ -259,7 +259,7 @@ static void report_rates(void)
 
         run.template.open_ns = steps[i].open_ns;
         queue.delivered_bytes = steps[i].bytes;
-        queue.told_ns = steps[i].told_s * NS_PER_S;
+        queue.published_ns = steps[i].told_s * NS_PER_S;
         report_progress(&run, &last_ns);
         ports[1].send_count = 0;
         ports[0].queues = ports[1].queues = &earlier;

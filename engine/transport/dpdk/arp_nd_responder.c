@@ -254,8 +254,8 @@ static void learn_gateway(struct arp_nd_responder *responder, const uint8_t mac[
     responder->gateway_known = true;
 }
 
-static enum responder_verdict hear_arp(struct arp_nd_responder *responder, const uint8_t *at,
-                                       uint8_t *answer, uint32_t *answer_length)
+static enum responder_verdict handle_arp(struct arp_nd_responder *responder, const uint8_t *at,
+                                         uint8_t *answer, uint32_t *answer_length)
 {
     struct arp arp;
 
@@ -294,9 +294,9 @@ static enum responder_verdict answer_nd(const struct arp_nd_responder *responder
     return RESPONDER_REPLIES;
 }
 
-static enum responder_verdict hear_ipv6(struct arp_nd_responder *responder, const uint8_t *source,
-                                        const uint8_t *at, uint32_t length, uint8_t *answer,
-                                        uint32_t *answer_length)
+static enum responder_verdict handle_ipv6(struct arp_nd_responder *responder, const uint8_t *source,
+                                          const uint8_t *at, uint32_t length, uint8_t *answer,
+                                          uint32_t *answer_length)
 {
     struct nd nd = {.length = 0};
     uint32_t message;
@@ -332,10 +332,10 @@ enum responder_verdict responder_handle(struct arp_nd_responder *responder, cons
         return RESPONDER_IGNORES;
     type = be16toh(frame_u16(frame + offset - 2));
     if (type == FRAME_TYPE_ARP && length >= offset + sizeof(struct arp))
-        return hear_arp(responder, frame + offset, answer, answer_length);
+        return handle_arp(responder, frame + offset, answer, answer_length);
     if (type == FRAME_TYPE_IPV6 && length >= offset + FRAME_IPV6 + 24)
-        return hear_ipv6(responder, frame + FRAME_MAC, frame + offset, length - offset, answer,
-                         answer_length);
+        return handle_ipv6(responder, frame + FRAME_MAC, frame + offset, length - offset, answer,
+                           answer_length);
     if (type == FRAME_TYPE_L2 && length >= offset + SIGNATURE_BYTES &&
         memcmp(frame + offset, learning, SIGNATURE_BYTES) == 0)
         return RESPONDER_CONSUMES;

@@ -311,7 +311,7 @@ frame_send dpdk_choose_send(const struct frame_lane *lane, const char **name)
         *name = "mixed";
         return send_mixed;
     }
-    /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
+    /* A receiver of the buffer itself, such as a forwarder, may have rewritten its headers. */
     if (lane->sender.count == 1 && !((const struct dpdk_lane *)lane)->port->by_reference) {
         *name = "one";
         return send_one;

@@ -77,8 +77,8 @@ int iface_promiscuous(struct iface *iface, struct err *err)
     return 0;
 }
 
-/* Whether a descriptor is the driver's socket on this interface, in this namespace: sockets of
- * other ports may have an interface of the same index elsewhere. */
+/* Returns whether a descriptor is the driver's socket on this interface, in this namespace: sockets
+ * of other ports may have an interface of the same index elsewhere. */
 static bool is_ring(const struct iface *iface, int fd)
 {
     struct sockaddr_ll address = {0};

@@ -159,7 +159,8 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
 
 /* --- prepare -----------------------------------------------------------------------------------*/
 
-/* Whether a device pads frames below 64 bytes, as a MAC does; a software device does not. */
+/* Returns whether a device pads frames below 64 bytes, as a MAC does; a software device does not.
+ */
 static bool pads(const struct transport_port *port)
 {
     static const char *const software[] = {"net_memif", "net_ring", "net_null"};
@@ -304,8 +305,8 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     };
 }
 
-/* Whether the lane wakes for probes. A stream's frames may gather; a receiver of one message
- * needs it at once, and so does a probe. Only AF_PACKET has descriptors that signal. With
+/* Returns whether the lane wakes for probes. A stream's frames may gather; a receiver of one
+ * message needs it at once, and so does a probe. Only AF_PACKET has descriptors that signal. With
  * several queues one lane would take another's signals. */
 static bool woken_by_probes(const struct dpdk_lane *lane)
 {

@@ -176,7 +176,7 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
                                      offloads[i].name);
 }
 
-/* Whether a counter is of received pause frames, which devices name in many ways. */
+/* Returns whether a counter is of received pause frames, which devices name in many ways. */
 static bool counts_pause(const char *name)
 {
     return (strstr(name, "rx") != NULL || strstr(name, "receive") != NULL) &&

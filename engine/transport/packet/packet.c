@@ -270,15 +270,15 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
 
 /* Report the frames that the socket itself passed: the interface counts other traffic, too. A frame
  * that finds the ring full is dropped by this host. */
-static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
+static void find_facts(struct transport_port *own, struct port_facts *facts, bool with_counters)
 {
     const struct socket_port *port = &own->socket;
     struct port_hardware *counters = &facts->hardware;
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;
 
-    ip_port_facts(&own->socket.ip, facts, asked);
-    if (!asked)
+    ip_port_facts(&own->socket.ip, facts, with_counters);
+    if (!with_counters)
         return;
     counters->dropped_send = ip_port_dropped(&port->ip, counters, (int64_t)port->sent);
     counters->sent_frames =

@@ -311,7 +311,7 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
 
 /* Report the frames that the socket itself passed: the interface counts other traffic, too. The
  * socket counts a damaged datagram as dropped, but it is an error of the network. */
-static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
+static void find_facts(struct transport_port *own, struct port_facts *facts, bool with_counters)
 {
     const struct socket_port *port = &own->socket;
     struct port_hardware *counters = &facts->hardware;
@@ -319,8 +319,8 @@ static void find_facts(struct transport_port *own, struct port_facts *facts, boo
     socklen_t size = sizeof info;
     int64_t bad, drops;
 
-    ip_port_facts(&own->socket.ip, facts, asked);
-    if (!asked)
+    ip_port_facts(&own->socket.ip, facts, with_counters);
+    if (!with_counters)
         return;
     bad = damaged(own) - own->base_damaged;
     (void)getsockopt(port->ip.socket, SOL_SOCKET, SO_MEMINFO, info, &size);
