@@ -26,7 +26,7 @@ TEXTS: dict[str, str] = read_file(PROJECT / "tests/python/data/configurations.ya
 
 
 def engine_is_built() -> bool:
-    """Return whether the engine is built, which makes plans."""
+    """Return true where the engine is built, which plans need."""
     try:
         find_engine()
     except ConfigurationError:
@@ -62,12 +62,12 @@ def compile_text(folder: Path, text: str, *assignments: str, **options: str) -> 
 
 
 def again(run: Run) -> Run:
-    """Return the run of what was understood, after a way through a file."""
+    """Return the run of a run's effective configuration, written as YAML and read again."""
     return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
 
 
 def assert_has(found: Any, wanted: Any) -> None:
-    """What is wanted is there; keys below `only` have nothing else in them; "A .. B" is a range."""
+    """Check wanted values: below `only` there are no other keys, and "A .. B" is a range."""
     for key, value in wanted.items():
         span = value.split(" .. ") if isinstance(value, str) else []
         if key == "only":

@@ -109,7 +109,7 @@ def lost_in(rate: float, frames: int, chance: random.Random) -> int:
 
 
 def searched(dut: Device, part: int, rate: float, seed: int) -> tuple[int | None, int]:
-    """What the search names, and after how many rounds, where one part loses frames at a rate."""
+    """Return the part that the search names, and its rounds, where `part` loses frames."""
     chance, seen = random.Random(f"{part} {seed}"), list[ChainResult]()
     passes, frames = len(dut.ports) // 2, 100_000
     while (span := next_passes(passes, seen)) is not None:
@@ -233,7 +233,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def say(answers: Path, *links: str) -> None:
-    """Let node1, node2 ... answer that."""
+    """Set the answers of node1, node2 ..."""
     for number, text in enumerate(links, start=1):
         (answers / f"node{number}").write_text(text)
 
@@ -319,7 +319,7 @@ def test_a_terminal_is_waited_at(
     monkeypatch: pytest.MonkeyPatch,
     cli: Command,
 ) -> None:
-    """A wrong answer is named, and the question comes again; Ctrl-C leaves the rest for later."""
+    """A misplaced cable is named and asked for again; Ctrl-C keeps the progress."""
     conf, out = begin(tmp_path)
     say(answers, link(4), link(7))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
@@ -342,7 +342,7 @@ def test_a_terminal_is_waited_at(
 
 
 def test_rounds_become_one_run(tmp_path: Path) -> None:
-    """A host port is a port of the whole for each place; it stays one for location."""
+    """A host port counts once for each device port to which it was plugged in."""
     lab = {"lab": "model-48", "nodes": 2, "device": {"ports": "p[1-4]"}}
     tests = [{"pattern": "pairs", "transport": "dpdk", "repeat": 1}]
     runs = {

@@ -53,7 +53,7 @@ CASES: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/comman
 def test_what_is_said(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """One sentence, nothing planned, and nothing left behind."""
+    """An invalid command line gives one sentence, and leaves no file behind."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
     case = CASES[name]

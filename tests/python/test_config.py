@@ -42,7 +42,7 @@ from switchbench.topology.form import Behaviour
 
 
 def test_every_value_has_its_line() -> None:
-    """Keys and list entries are marked where they stand; a missing key where its mapping is."""
+    """Keys and list entries have their own line; a missing key has the line of its mapping."""
     document = parse_text("a: 1\nb:\n- c: 2\n- {d: 3,\n   e: 4}\n", "x.yaml")
     assert document.data == {"a": 1, "b": [{"c": 2}, {"d": 3, "e": 4}]}
     assert str(document.mark(("b", 1, "e"))) == "x.yaml:5"
@@ -51,7 +51,7 @@ def test_every_value_has_its_line() -> None:
 
 
 def test_an_alias_is_the_value_again() -> None:
-    """Each a value of its own; marked where its anchor stands."""
+    """Each alias is a separate copy of the value, at the line of its anchor."""
     document = parse_text("a: &x {l: [1, &y 2]}\nb: *x\nc: *y\n", "x.yaml")
     assert document.data == {"a": {"l": [1, 2]}, "b": {"l": [1, 2]}, "c": 2}
     nested = parse_text("a: &a [1]\nb: &b [*a, *a]\nc: [*b, *b]\n", "x.yaml").data
@@ -97,7 +97,7 @@ def test_assignments() -> None:
     ],
 )
 def test_many_mistakes_are_told_in_few_lines(tmp_path: Path, text: str) -> None:
-    """None of them is looked for without end: each document is answered in seconds."""
+    """The search for mistakes and similar words is bounded: each document takes seconds."""
     with pytest.raises(ConfigurationError) as error:
         read_text(tmp_path, LAB + text)
     assert len(str(error.value).splitlines()) <= MISTAKES_MOST + 1
@@ -150,7 +150,7 @@ def test_sites(name: str, tmp_path: Path) -> None:
 @needs_engine
 @pytest.mark.parametrize("path", sorted(SITES.glob("*.yaml")), ids=lambda p: p.stem)
 def test_example_sites_run(path: Path) -> None:
-    """Each stands for itself, plans whatever is tested there, and needs nothing that is missing."""
+    """Each example site can be planned alone, and has all hosts that its trials use."""
     document = read_file(path)
     assert not {"switchbench", "tests"} & document.data.keys()
     options = [("--site", str(path)), ("--profile", "quick")]
@@ -165,7 +165,7 @@ def test_example_sites_run(path: Path) -> None:
 def test_many_nodes_of_a_core_have_a_slower_heartbeat_timeout(
     lab: str, cores: int, timeout_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """24 or 64 nodes; what the site says is taken as it is."""
+    """The default timeout grows with the nodes per core; a site's own timeout is used unchanged."""
     monkeypatch.setattr("switchbench.config.sites.os.cpu_count", lambda: cores)
     assert site_of(tmp_path, f"{{lab: {lab}}}").heartbeat_timeout_ms == timeout_ms
     given = site_of(tmp_path, f"{{lab: {lab}, control: {{heartbeat_timeout: 1s}}}}")
@@ -196,7 +196,7 @@ def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:
 
 
 def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
-    """The same seed, the same order; another seed, another."""
+    """Equal seeds give equal orders, and different seeds different ones."""
 
     def ranks(seed: int) -> list[str]:
         site = site_of(tmp_path, "{lab: two-modules, rank_order: shuffled}", f"seed={seed}")
@@ -240,7 +240,7 @@ MODELS: dict[str, tuple[type[BaseModel], ...]] = {
 
 
 def test_the_rows_are_the_keys() -> None:
-    """A key without a row is not documented; a row of a key that is gone would mislead."""
+    """The tables of the page have a row for each key of the models, and no other rows."""
     keys = {
         f"{below}.{key}".removeprefix(".")
         for below, models in MODELS.items()
@@ -251,7 +251,7 @@ def test_the_rows_are_the_keys() -> None:
 
 
 def known(pattern: dict[str, object]) -> list[str]:
-    """Return the words that the engine takes in the place of one that it does not know."""
+    """Return the valid words that the engine lists when it rejects a pattern."""
     with pytest.raises(PlanRefused) as refused:
         plan_size(4, pattern, 1)
     return re.split(", | or ", str(refused.value).rpartition(" one of ")[2])
@@ -272,7 +272,7 @@ def default_in(row: str, column: int) -> str:
 
 @pytest.mark.parametrize("pattern", schema.PATTERNS)
 def test_defaults_of_patterns(pattern: str) -> None:
-    """The default column says what the table of defaults has."""
+    """The page's column of defaults has the defaults of patterns.toml."""
     for key, value in schema.PATTERNS[pattern].parameters.items():
         rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{key}` |")]
         owned = [row for row in rows if pattern in re.split(r"[, ]+", row.split("|")[2])]
@@ -287,7 +287,7 @@ def test_defaults_of_options(transport: str) -> None:
 
 
 def test_verbs_options_are_the_nodes() -> None:
-    """The keys of the node's `verbs` mapping."""
+    """The configuration's options of verbs are the keys that the engine reads."""
     source = (PROJECT / "verbs" / "lane.c").read_text()
     names = re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source)
     assert names == list(schema.VerbsOptions.model_fields)
@@ -303,7 +303,7 @@ def test_units() -> None:
 
 
 def test_the_first_example_is_read(tmp_path: Path) -> None:
-    """What one sees first works."""
+    """The first example of the page can be read."""
     assert len(read_text(tmp_path, LAB_EXAMPLE).tests) == 8
 
 
@@ -329,7 +329,7 @@ def mistakes(name: str, value: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_the_published_schema_is_current(name: str) -> None:
-    """`python -m switchbench.config.json_schema conf` makes it again."""
+    """conf/*.schema.json are what `python -m switchbench.config.json_schema conf` writes."""
     made = schema_of(name)
     Draft202012Validator.check_schema(made)
     assert json.loads((CONF / f"{name}.schema.json").read_text()) == made
@@ -337,7 +337,7 @@ def test_the_published_schema_is_current(name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_examples_validate(path: Path) -> None:
-    """Each names its schema by a path from its own folder, where editors look it up."""
+    """Each example matches its schema, and names the file of the schema by a relative path."""
     assert mistakes(FILES[path], load(path)) == []
     (line,) = (one for one in path.read_text().splitlines() if "yaml-language-server" in one)
     _, _, schema = line.partition("# yaml-language-server: $schema=")
@@ -350,7 +350,7 @@ def configuration() -> dict[str, Any]:
 
 @pytest.mark.rows
 def test_mistakes_do_not(name: str, keys: dict[str, Any], where: str) -> None:
-    """A key of a whole configuration that is null is left out."""
+    """Values that the reader rejects do not match the schema; null removes a key here."""
     value = keys if name != "configuration" else configuration() | keys
     found = mistakes(name, {key: one for key, one in value.items() if one is not None})
     assert found
@@ -359,7 +359,7 @@ def test_mistakes_do_not(name: str, keys: dict[str, Any], where: str) -> None:
 
 @pytest.mark.rows
 def test_what_is_read_validates(keys: dict[str, Any]) -> None:
-    """Each of these values is one that its key takes."""
+    """Values that the reader accepts match the schema."""
     assert mistakes("configuration", configuration() | keys) == []
 
 
@@ -511,7 +511,7 @@ def test_brackets_without_end(names: str) -> None:
 
 
 def test_many_hosts_are_read_at_once() -> None:
-    """In time that grows with their number: 60,000 of them took minutes."""
+    """The time grows linearly with the number of hosts."""
     names = [f"n{number}" for number in range(60_000)]
     assert fields.written_order(",".join(names)) == names
 

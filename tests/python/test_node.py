@@ -29,7 +29,7 @@ HEARTBEAT_TIMEOUT_MS = 500
 
 
 def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a node to its end."""
+    """Run a node to its end."""
     return subprocess.run(
         [find_engine(), *arguments],
         input=text,
@@ -52,7 +52,7 @@ def free_ports() -> tuple[int, int]:
 
 
 def documents(controlled: bool = False) -> str:
-    """`job` and `peers` of node1 and node2."""
+    """Return the documents `job` and `peers` of node1 and node2."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports()]
     job = {
         "protocol": 2,
@@ -70,7 +70,7 @@ def documents(controlled: bool = False) -> str:
 
 
 class Pair:
-    """Two nodes that read what the test says."""
+    """Two running nodes that read the test's documents."""
 
     def __init__(self, *words: str) -> None:
         pipe = subprocess.PIPE
@@ -214,7 +214,7 @@ def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence:
 
 
 def test_a_job_file_may_end_without_quit(tmp_path: Path) -> None:
-    """A key that others may read is rejected."""
+    """A job file ends the run at its end; a file that others may read is rejected."""
     job = tmp_path / "job.ndjson"
     job.write_text(documents())
     job.chmod(0o640)
@@ -238,7 +238,7 @@ def test_hello_tells_the_machine(pair: Callable[[], Pair]) -> None:
 
 
 def test_a_quit_and_the_end_of_input(pair: Callable[[], Pair]) -> None:
-    """A controller may go with its quit; the end of input is none."""
+    """A node ends with status 0 after `quit`, and with 3 where its input ends without one."""
     two = pair()
     two.tell(documents(controlled=True), ready=True)
     two.tell('{"quit": true}\n')
@@ -266,7 +266,7 @@ def test_a_signal_ends_all_with_the_one_named(pair: Callable[[], Pair]) -> None:
 
 
 def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
-    """Of the controller; by hand node1 beats for all."""
+    """Nodes end when the heartbeats of the controller, or by hand of node1, stop."""
     two = pair()
     two.tell(documents(), ready=True)
     with pytest.raises(subprocess.TimeoutExpired):

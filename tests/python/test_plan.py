@@ -91,7 +91,7 @@ def test_phases_are_chosen(cli: Command) -> None:
 
 
 def test_json_holds_everything(tmp_path: Path, cli: Command) -> None:
-    """Each ordered pair once over an AAPC's phases; trials refer to plans; the configuration."""
+    """The JSON has each ordered pair of ports once over an AAPC's phases, and the configuration."""
     found = plan_json(cli, str(write_files(tmp_path, LAB_EXAMPLE)))
     assert found["switchbench"] == 1
     aapc = next(item for item in found["plans"] if item["pattern"]["name"] == "aapc")
@@ -106,7 +106,7 @@ def test_json_holds_everything(tmp_path: Path, cli: Command) -> None:
 
 
 def test_a_suite_takes_the_time_of_its_measurements(tmp_path: Path, cli: Command) -> None:
-    """Not that of one trial per measurement, and not both."""
+    """The expected time is that of the searches, without the trials that they begin with."""
     text = "switchbench: 1\nsite: {lab: model-good, nodes: 4}\nsuite: rfc2544\nframe_size: 64\n"
     run, found = compile_text(tmp_path, text), plan_json(cli, str(tmp_path / "conf.yaml"))
     assert found["expected_s"] == pytest.approx(run.expected_s, abs=0.1)
@@ -115,7 +115,7 @@ def test_a_suite_takes_the_time_of_its_measurements(tmp_path: Path, cli: Command
 
 
 def test_job(tmp_path: Path, cli: Command) -> None:
-    """A file that only its owner reads."""
+    """The job has mode 0600, because it holds the key."""
     job = tmp_path / "job.ndjson"
     cli.prints("plan", str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
     assert stat.S_IMODE(job.stat().st_mode) == 0o600
@@ -137,7 +137,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
-    """Also while its output is not read."""
+    """A signal ends the engine even while its output is not read."""
     words = [str(find_engine()), "--plan"]
     request = engine.request(1024, {"name": "aapc", "order": "shift"}, 1)
     # What starts the tests in the background may ignore SIGINT, and programs inherit that.
@@ -185,7 +185,7 @@ LOADS: dict[str, tuple[str, set[str]]] = {
 
 @pytest.mark.parametrize("word", LOADS)
 def test_a_command_loads_what_it_needs(word: str) -> None:
-    """Libraries that take longer to load than most commands take are not loaded by all."""
+    """Commands import slow libraries only where they use them."""
     code, heavy = LOADS[word]
     code = (
         "import atexit, sys\natexit.register("
@@ -201,7 +201,7 @@ def test_a_command_loads_what_it_needs(word: str) -> None:
 def test_engine_that_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """A wrong path, and a program that is no engine."""
+    """A path without a program, and a program that is no engine, are errors."""
     engine._size.cache_clear()
     path = str(write_files(tmp_path, LAB + "pattern: chain\n"))
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "nothing"))
@@ -293,7 +293,7 @@ SET_REFUSED = {
 
 @pytest.mark.parametrize("argument", SET_REFUSED)
 def test_an_assignments_mistake_is_its_own(argument: str, tmp_path: Path, cli: Command) -> None:
-    """It is not blamed on the file."""
+    """The message names the option, and not the file."""
     path = tmp_path / "conf.yaml"
     path.write_text(PAIRS)
     said = cli.refuses("plan", path, "--set", argument)
@@ -311,7 +311,7 @@ def test_a_wiring_file_that_is_none(tmp_path: Path, cli: Command) -> None:
 
 
 def test_what_a_core_can_send_is_what_the_engine_says() -> None:
-    """The engine refuses more (engine/transport/dpdk/port.c); labs have these two drivers."""
+    """The limits of a lab's drivers are equal to the engine's (engine/transport/dpdk/port.c)."""
     source = (PROJECT / "engine/transport/dpdk/port.c").read_text()
     bounds = dict(re.findall(r'\{"net_(\w+)", ([\de.]+)\}', source))
     assert {name: float(bounds[name]) for name in CORE_FPS} == CORE_FPS
@@ -326,7 +326,7 @@ CONFIGURATIONS = sorted(
 
 
 def assert_same(folder: Path, run: Run) -> None:
-    """What was understood gives the same run, and so does what results have of it."""
+    """The effective configuration and plan.json both give the same run again."""
     second = again(run)
     assert second.trials == run.trials
     assert second.site == run.site
@@ -338,7 +338,7 @@ def assert_same(folder: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("conf", CONFIGURATIONS)
 def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
-    """The project's own examples compile, and what was understood gives the same run."""
+    """The project's examples compile, and their effective configurations give the same runs."""
     run = compile_run(read(PROJECT / conf))
     assert_same(tmp_path, run)
     RunDirectory(tmp_path / "new").write_document(CONFIGURATION, run.effective)
@@ -361,7 +361,7 @@ def facts(trial: Trial) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each configuration gives these trials, and what was understood gives the same run."""
+    """Each configuration gives these trials, and its effective configuration the same run."""
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     case = COMPILED[name]
     run = compile_text(tmp_path, case["text"], *case.get("set", ()))
@@ -378,7 +378,7 @@ def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("transport", ["dpdk", "tcp"])
 def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_path: Path) -> None:
-    """As the engine steps: sending, silence, and what it adds, between phases and at the end."""
+    """The time is the sum of the engine's steps: traffic, drain, hold and gap."""
     source = (PROJECT / "engine" / "trial" / "phase_times.c").read_text()
     hold_s, gap_s = (
         int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
@@ -415,7 +415,7 @@ def job_documents(text: str) -> dict[str, Any]:
 
 
 def test_job_by_hand(tmp_path: Path) -> None:
-    """Everything in one file: addresses, a fresh key, the trials, the end."""
+    """The job has addresses, a new key, all trials and `quit` in one file."""
     run = compile_text(tmp_path, TEXTS["hand"])
     text = documents.hand_job(run, "hand-1")
     found = job_documents(text)
@@ -432,7 +432,7 @@ def test_job_by_hand(tmp_path: Path) -> None:
 
 
 def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
-    """A lab's nodes have a namespace each: one control port for all."""
+    """All nodes of a lab have one control port, because each has a namespace of its own."""
     run = compile_text(tmp_path, LAB + "pattern: chain\n")
     found = job_documents(documents.hand_job(run, "hand-1"))
     assert found["peers"]["addresses"][:2] == ["100.64.0.1:7600", "100.64.0.2:7600"]
@@ -440,14 +440,14 @@ def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
 
 @pytest.mark.rows
 def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
-    """What people at two hosts could not start."""
+    """Jobs without a known address or port are errors."""
     run = compile_text(tmp_path, TEXTS["hand"].replace(old, new))
     with pytest.raises(ConfigurationError, match=sentence):
         documents.hand_job(run, "hand-1")
 
 
 def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mode 0600 from the first moment; a file with another mode is not written to."""
+    """A new job has mode 0600 from the beginning; an unsafe file is not written to."""
     path = tmp_path / "job.ndjson"
     documents.write_private(path, "one")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -506,7 +506,7 @@ def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = No
 def test_repeats_go_first_then_times_then_sizes(
     tmp_path: Path, name: str, change: list[str], budget_s: float, words: str
 ) -> None:
-    """What a clause is about is kept; a test takes what is its own."""
+    """Repeats are reduced first, then times, then sizes and loads; values of clauses stay."""
     assert fit_of(tmp_path, TEXTS[name].replace(*change), budget_s).words == words
 
 
@@ -572,7 +572,7 @@ def test_cores_of_a_lab(
     site: dict[str, Any], cores: int, usable: list[int] | None, says: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """In turn; few are shared, and sleeping workers may have all."""
+    """Processes get cores in rotation, and share them where there are fewer."""
     worker = site.get("worker", "auto")
     own = {key: value for key, value in site.items() if key != "worker"}
     run = a_run(tmp_path, {"lab": "one-switch", "nodes": 4} | own, worker)
@@ -603,7 +603,7 @@ def test_the_job_has_the_cores_of_each_host(tmp_path: Path) -> None:
 def test_rates_beyond_the_cores_are_refused(
     load: str, keys: dict[str, Any], workers: int, says: str | None, tmp_path: Path
 ) -> None:
-    """By port, and by node where it has several."""
+    """A rate is checked against the cores of its port, and the sum against those of its node."""
     run = a_run(tmp_path, {"lab": "open", "nodes": 2, "line_rate": "100Gbit"}, load=load)
     opened = [
         {"node": port.host, "port": port.name, "transport": "dpdk", "driver": "net_af_packet"}

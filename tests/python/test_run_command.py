@@ -33,7 +33,7 @@ from synthetic import make_run, make_site, make_trial
 
 
 class Stage:
-    """The command with everything outside of it replaced: configuration, lab, engine."""
+    """The command `run` with replaced configuration, lab and engine."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
         self.out = path / "out"
@@ -46,7 +46,7 @@ class Stage:
         monkeypatch.setattr(command, "find_engine", lambda: self.engine("good"))
 
     def engine(self, behaviour: str) -> Path:
-        """Return a program that is called as the engine is and behaves so."""
+        """Return the path of a fake engine with a behaviour."""
         script = self.path / f"{behaviour}-node"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$2" {behaviour}\n')
         script.chmod(0o755)
@@ -61,7 +61,7 @@ class Stage:
         return result
 
     def whole_record(self) -> None:
-        """Return whether summary, report and manifest are there, and the manifest seals them."""
+        """Check that the manifest seals summary and report."""
         sealed = json.loads((self.out / "manifest.json").read_text())["files"]
         assert {"summary.json", "report.html"} <= set(sealed)
 
@@ -98,7 +98,7 @@ def test_a_run_leaves_its_directory(stage: Stage) -> None:
 
 
 def test_json_is_the_summary_alone(stage: Stage) -> None:
-    """And quiet shows no progress."""
+    """`--quiet` shows no progress."""
     status, out, err = stage.main("--quiet", "--json")
     assert (status, json.loads(out), err) == (0, stage.summary(), "")
 
@@ -196,7 +196,7 @@ def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
 
 
 def test_a_lost_host_without_which_nothing_can_be_planned_is_not_excluded(stage: Stage) -> None:
-    """The run has the host in its plan, and says why it failed."""
+    """The run keeps the host in its plan, and its errors give the reason."""
     site, lost = make_site(launch="slurm"), "was lost before the first barrier"
     stage.run = make_run(site, make_trial(site), on_missing="exclude")
     outcome = Outcome([f"node1 {lost}"], 3, {"node1": lost})
@@ -217,7 +217,7 @@ def test_a_site_that_run_can_not_start() -> None:
 def test_programs_are_named_or_beside_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its build's folders, or in the engine's own where all were collected."""
+    """Programs are found in the engine's build, or in the folder of a collected engine."""
     monkeypatch.delenv("SWITCHBENCH_SWITCH", raising=False)
     for engine, switch in (("engine", "lab/switch"), ("bin", "bin")):
         for folder, name in ((engine, "node"), (switch, "switch")):
@@ -272,7 +272,7 @@ def test_what_fails_at_the_end_spoils_nothing_else(
 
 
 def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
-    """The summary is made of another disk's copy, and says why the directory is as it is."""
+    """The summary is made in another folder, and names the error."""
     place = store._ParquetWriter.place
 
     def full(writer: Any) -> None:
@@ -296,7 +296,7 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
 def test_a_configuration_that_came_with_switchbench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the file is not here, the example of its name is meant; never instead of a file."""
+    """A name without a file is that of an example; a file of that name comes first."""
     monkeypatch.chdir(tmp_path)
     parser = build_parser()
     for written in ("conf/two-modules.yaml", "two-modules", "two-modules.yaml"):

@@ -242,7 +242,7 @@ def test_tester_limited_trials_are_repeated_and_then_end_the_search() -> None:
 
 @pytest.mark.parametrize(("truth", "found"), [(61.0, End.REACHED), (95.0, End.HELD_ALL_OFFERED)])
 def test_what_the_tester_cannot_offer_is_not_searched(truth: float, found: End) -> None:
-    """It offers 70 % of the line at most."""
+    """The tester offers at most 70 % of the line; the search stays below that."""
     device, loads = forwards(truth * 1e4), LoadRange(1e4, 1e6)
 
     def measure(trial: ProposedTrial) -> TrialLoss:
@@ -329,7 +329,7 @@ def test_the_longest_burst_is_exact(truth: int) -> None:
 
 @pytest.mark.parametrize("truth", [1000, 1024, 8191, 8192, 32768, 32769])
 def test_the_largest_table_is_exact(truth: int) -> None:
-    """Twice as fast, the number that failed fails again."""
+    """The number that failed is tried at twice the rate at the end, and fails again."""
     method = CountSearch(65536, "addresses", seconds_each=1e-3, near=1, confirms=True)
     search, asked = run(method, holding(truth))
     assert search.result() == (SearchResult(End.REACHED.at(), truth, longest=(truth,)),)
@@ -337,7 +337,7 @@ def test_the_largest_table_is_exact(truth: int) -> None:
 
 
 def test_loss_is_verified_where_asked() -> None:
-    """Every other trial loses a frame for no reason."""
+    """The device loses one frame in every other trial, which changes no result."""
     trials: list[ProposedTrial] = []
 
     def measure(trial: ProposedTrial) -> TrialLoss:

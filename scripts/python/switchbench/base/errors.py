@@ -94,7 +94,7 @@ class RunError(SwitchbenchError):
 
 
 # --- words ----------------------------------------------------------------------------------------
-# Of messages: lists, and what somebody may have meant.
+# Parts of messages: lists of words, suggestions, values cut to a length.
 
 
 def listed(words: Iterable[object]) -> str:

@@ -135,8 +135,8 @@ def csv_rows(
         raise ValueError(str(error)) from None
 
 
-MOST_FLOWS = 500_000  # of a list in the engine's documents (engine/document)
-_FLOW_BYTES = 64 << 20  # of a file
+MOST_FLOWS = 500_000  # limit of a list in the engine's documents (engine/document)
+_FLOW_BYTES = 64 << 20  # limit of a file of flows
 
 
 def read_flows(path: Path) -> tuple[Flow, ...]:

@@ -296,7 +296,7 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> Resolved
     """Return every setting of a test that does not depend on its other settings."""
     chosen, carrier, in_lab = PROFILES[profile], transports.of(transport), site.launcher.in_lab
     backs_off = carrier.byte_stream
-    silence_ns = 300 * _MS  # longer than the longest queue: a deep buffer's on a site
+    silence_ns = 300 * _MS  # longer than the queueing delay of a deep buffer
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
     options = NESTED[transport]()

@@ -130,7 +130,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
         processes=_lab_processes(topology, ports, model.pack, control.udp_port),
         control=control,
         changes=changes,
-        groups=modules,  # where the lab has none
+        groups=modules,  # used where the lab names no groups
         lab=lab,
         lab_overrides=overrides,
         cores=model.cores or (),
