@@ -679,6 +679,18 @@ def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.Monke
         state.read("x")
 
 
+def test_a_lab_of_another_version_blocks_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state, which could not be read, ended each run on any lab."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    (tmp_path / "old.json").write_text('{"kept": true}')
+    topology = load("one-switch", {"nodes": 2})
+    labs_lab._clear_for(labs_lab.Lab("x", topology))
+    with pytest.raises(LabError, match="lab old already has the namespace sb-old-y-node1"):
+        labs_lab._clear_for(labs_lab.Lab("old-y", topology))
+
+
 @pytest.mark.rows
 def test_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(says)):

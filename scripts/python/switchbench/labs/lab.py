@@ -154,11 +154,13 @@ def _clear_for(lab: Lab) -> None:
         _remove(Lab(lab.name, known.topology))
     wanted = set(lab_addresses.namespace_names(lab.name, lab.topology))
     for other in state.labs():
-        other_state = state.read(other)
-        if other_state is None:
-            continue
-        taken = wanted.intersection(lab_addresses.namespace_names(other, other_state.topology))
-        if taken:
+        try:
+            known = state.read(other)
+            names = lab_addresses.namespace_names(other, known.topology) if known else []
+        except LabError:  # of another version: it may have any namespace that begins like its own
+            begin = lab_addresses.namespace_name(other, "")
+            names = [name for name in wanted if name.startswith(begin)]
+        if taken := wanted.intersection(names):
             raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
     for name in wanted:
         namespaces.remove(name)
