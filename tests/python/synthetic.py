@@ -98,11 +98,6 @@ def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows
     return PhaseRows(tables={"flows": Rows.of("flows", rows)}).flows()
 
 
-def rows_of(table: str, *rows: dict[str, Any]) -> Rows:
-    """Return rows of a table as columns."""
-    return Rows.of(table, rows)
-
-
 def port_record(port: str, **changes: Any) -> dict[str, Any]:
     """Return a `port` record on which nothing happened."""
     counts = ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused")

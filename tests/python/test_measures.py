@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
 from switchbench.records.rows import Floats, PhaseFlows, Rows
-from synthetic import flows_of, rows_of
+from synthetic import flows_of
 
 COUNTS = st.integers(0, 2**40)
 MAYBE = st.lists(st.none() | COUNTS, max_size=5)
@@ -114,7 +114,7 @@ def test_shares_of_lines() -> None:
 
 def nodes_of(**nodes: dict[str, Any]) -> Rows:
     """Return the `phases` rows of nodes, by their names."""
-    return rows_of("phases", *({"node": name} | said for name, said in nodes.items()))
+    return Rows.of("phases", [{"node": name} | said for name, said in nodes.items()])
 
 
 def test_cpu_time_of_machines() -> None:

@@ -30,7 +30,7 @@ from switchbench.plan import compile
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.collector import times_row
-from switchbench.records.rows import Histogram, NameIndex, PhaseKey, PhaseRows
+from switchbench.records.rows import Histogram, NameIndex, PhaseKey, PhaseRows, Rows
 from switchbench.records.schema import DamagedRecord
 from switchbench.records.store import TableWriter
 from switchbench.records.summary_form import summary_schema
@@ -43,7 +43,6 @@ from synthetic import (
     make_site,
     make_trial,
     phase_record,
-    rows_of,
     tcp_side,
     times_record,
 )
@@ -103,7 +102,7 @@ def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
     table, by_trial = ExecutionTable(), {trial.id: trial for trial, _ in records}
     for trial in by_trial.values():
         rows = [times_row(record) for one, record in records if one is trial]
-        table.add(trial, "lab", PhaseRows(tables={"histograms": rows_of("histograms", *rows)}))
+        table.add(trial, "lab", PhaseRows(tables={"histograms": Rows.of("histograms", rows)}))
     return table
 
 
