@@ -25,10 +25,9 @@
 /* Maximum of connections without a claim. */
 #define HALF_OPEN_MOST 4096u
 #define BACKLOG 4096 /* all connections of a phase may arrive before the main thread accepts */
-/* A connection without a claim is rejected after this time, or, while the maximum of these is
- * reached, after the shorter one: a claim from a busy host may be late. */
-#define CLAIM_TIMEOUT_NS (30 * NS_PER_S)
-#define CROWDED_TIMEOUT_NS NS_PER_S
+/* A connection without a claim is rejected after this time; a partner on a busy host connects
+ * again. */
+#define CLAIM_TIMEOUT_NS NS_PER_S
 /* After this number of rejections in a turn the listener pauses until the next turn; as many again
  * may have been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
@@ -188,15 +187,14 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
     }
 }
 
-/* Reject connections without a claim after their time. On a busy host the claim may have arrived
- * and wait to be read. */
+/* Reject connections without a claim after CLAIM_TIMEOUT_NS. On a busy host the claim may have
+ * arrived and wait to be read. */
 static void reject_silent(struct transport_port *port, int64_t now_ns)
 {
     struct tcp_arrival *oldest;
 
     while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
-           now_ns - oldest->came_ns >=
-               (port->half_open < port->half_open_most ? CLAIM_TIMEOUT_NS : CROWDED_TIMEOUT_NS))
+           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
         if (read_claim(port, oldest, 0))
             reject(port, oldest, "it kept silent");
 }
