@@ -34,6 +34,7 @@ def test_what_is_read(name: str) -> None:
 LONG = {
     "<digits>": "9" * 5000,
     "<blanks>": " " * 300_000,
+    "<lines>": "\n" * 300_000,
     "<levels>": "[" * 100_000,
     "<objects>": '{"a":' * 200_000,
 }
