@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -22,7 +23,15 @@ from conftest import Command
 from golden import unpack
 from recorded import fed, replace_rows, results, rows_in
 from switchbench.analysis import sealing
-from switchbench.analysis.judge import clause_judges, exit_status
+from switchbench.analysis.judge import (
+    SAMPLES_MOST,
+    JudgedValue,
+    ValueLocation,
+    clause_judges,
+    exit_status,
+    keep,
+    together,
+)
 from switchbench.analysis.sealing import junit, write_record
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
@@ -154,6 +163,22 @@ def test_a_clause_over_a_plan_judges_what_the_plans_table_shows() -> None:
         rates["mean"], rates["percent_of_line"], rates["min"], rates["total"], plan["elapsed_s"]
     ]  # fmt: skip
     assert rates["mean"] == pytest.approx((92.64 + 92.52 + 92.64 + 46.32) / 4)
+
+
+@pytest.mark.parametrize("reduce", ["min", "max", "sum", "known"])
+def test_samples_of_many_phases_take_no_more_memory(reduce: str) -> None:
+    """A few samples have the value, place and doubts of all."""
+    rng, places = random.Random(1), [ValueLocation(1, 0, "p", "n", i, port="a") for i in range(40)]
+    for values in [(None,), (None, 0), (0, 1), (None, 0, 1, 2), (3,), (0, 1, 2, 3)]:
+        kept: list[JudgedValue] = []
+        every = [JudgedValue(rng.choice(values), at, rng.random() < 0.02) for at in places]
+        for number, sample in enumerate(every, start=1):
+            keep(kept, sample, reduce)
+            assert len(kept) <= SAMPLES_MOST
+            assert together(kept, reduce) == together(every[:number], reduce)
+            assert (None in [one.value for one in kept]) == (
+                None in [one.value for one in every[:number]]
+            )
 
 
 def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:

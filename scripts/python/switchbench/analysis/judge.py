@@ -137,7 +137,7 @@ class JudgedValue(NamedTuple):
     limited: bool = False  # whether the tester limits the value: it may be larger
 
 
-def _together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
+def together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
     """Return the values of several phases reduced to one, with its place.
 
     The place is the phase that has this value, else the trial if all values are of one trial.
@@ -150,6 +150,20 @@ def _together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
         place = trials.pop() if len(trials) == 1 else ValueLocation()
         place = place._replace(port=samples[0].at.port)
     return JudgedValue(value, place, any(sample.limited for sample in samples))
+
+
+SAMPLES_MOST: Final = 8  # samples that are kept for a value of several phases
+
+
+def keep(samples: list[JudgedValue], sample: JudgedValue, reduce: str) -> None:
+    """Append a sample; many samples are replaced by few with the same value, place and doubts.
+
+    A run has millions of samples: one for each phase and port.
+    """
+    samples.append(sample)
+    if len(samples) > SAMPLES_MOST:
+        unknown = [one for one in samples if one.value is None]
+        samples[:] = [together(samples, reduce), *unknown[:1]]
 
 
 @dataclass
@@ -192,7 +206,8 @@ class ClauseJudge:
                 self._judge(sample)
             else:
                 key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
-                self.gathered.setdefault(key, []).append(sample)
+                samples = self.gathered.setdefault(key, [])
+                keep(samples, sample, self.clause.measure.over_phases)
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
         """Judge a whole plan with the entries of its phases, if the clause is of such plans."""
@@ -218,7 +233,7 @@ class ClauseJudge:
         """
         wanted = self.wanted - not_needed
         for samples in self.gathered.values():
-            value, place, limited = _together(samples, self.clause.measure.over_phases)
+            value, place, limited = together(samples, self.clause.measure.over_phases)
             is_open = limited or any(sample.value is None for sample in samples)
             if is_open and value is not None and self._is_past_saving(value):
                 self._judge(JudgedValue(value, place))
