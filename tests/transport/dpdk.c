@@ -214,7 +214,8 @@ static void into_narrow_port(struct transport_port **ports, const struct port_co
     assert_in_range(dropped, frames - 10, frames);
 }
 
-/* The switch's kernel is the gateway of both prefixes: its ARP is not padded on a veth. */
+/* The switch's kernel is the gateway of both prefixes: its ARP is not padded on a veth, and its
+ * IPv6 redirects the ports to each other, from a link-local address. */
 static void through_router(struct transport_port **ports, const struct port_conf *confs)
 {
     struct battery_run run;
@@ -232,9 +233,10 @@ static bool make_router(void)
                       "net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.send_redirects=0 "
                       "net.ipv4.conf.br0.send_redirects=0",
                       netlab_switch()) &&
-           netlab_run("for address in 198.18.0.254/24 198.18.1.254/24 2001:2::fe/64 "
-                      "2001:2:0:1::fe/64; do ip -n %s addr add $address dev br0 nodad; done",
-                      netlab_switch());
+           netlab_run(
+               "for address in 198.18.0.254/24 198.18.1.254/24 2001:2::fe/64 "
+               "2001:2:0:1::fe/64 fe80::fe/64; do ip -n %s addr add $address dev br0 nodad; done",
+               netlab_switch());
 }
 
 static void set_prefixes(struct port_conf *confs)

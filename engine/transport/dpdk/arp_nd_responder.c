@@ -12,6 +12,9 @@
 #define ARP_REPLY 2
 #define ND_SOLICITATION 135
 #define ND_ADVERTISEMENT 136
+#define ND_REDIRECT 137
+#define ND_SOURCE_MAC 1 /* options: link-layer addresses */
+#define ND_TARGET_MAC 2
 #define ND_BYTES 32u /* message, target, one link-layer address option */
 #define ND_FLAG_SOLICITED 0x40
 #define ND_FLAG_OVERRIDE 0x20
@@ -172,7 +175,7 @@ static uint16_t nd_sum(const struct nd *nd, uint32_t message)
     uint64_t sum = htobe16((uint16_t)message) + (uint32_t)htobe16(IPPROTO_ICMPV6);
 
     sum = checksum_add(sum, nd->from, sizeof nd->from + sizeof nd->to);
-    return checksum_fold(checksum_add(sum, &nd->type, message));
+    return checksum_fold(checksum_add(sum, (const uint8_t *)nd + FRAME_IPV6, message));
 }
 
 struct nd_say {
@@ -195,7 +198,7 @@ static uint32_t write_nd(const struct arp_nd_responder *responder, uint8_t *fram
                     .flags = say->flags,
                     .option_words = 1};
 
-    nd.option = say->type == ND_SOLICITATION ? 1 : 2; /* source | target link-layer address */
+    nd.option = say->type == ND_SOLICITATION ? ND_SOURCE_MAC : ND_TARGET_MAC;
     memcpy(nd.from, responder->ipv6, sizeof nd.from);
     memcpy(nd.to, say->to, sizeof nd.to);
     memcpy(nd.target, say->target, sizeof nd.target);
@@ -298,23 +301,27 @@ static enum responder_verdict handle_ipv6(struct arp_nd_responder *responder, co
                                           const uint8_t *at, uint32_t length, uint8_t *answer,
                                           uint32_t *answer_length)
 {
-    struct nd nd = {.length = 0};
-    uint32_t message;
+    const struct nd *nd = (const struct nd *)at; /* its option may be missing */
+    uint32_t message = be16toh(nd->length);
 
-    memcpy(&nd, at, length < sizeof nd ? length : sizeof nd);
-    message = be16toh(nd.length);
     /* RFC 4861 7.1: from this link (hop limit 255), complete, with a right checksum. */
-    if (nd.next != IPPROTO_ICMPV6 || nd.hops != 255 || nd.code != 0 || message < 24 ||
-        message > length - FRAME_IPV6 || message > ND_BYTES || nd_sum(&nd, message) != 0xffff)
+    if (nd->next != IPPROTO_ICMPV6 || nd->hops != 255 || nd->code != 0 || message < 24 ||
+        message > length - FRAME_IPV6 || nd_sum(nd, message) != 0xffff)
         return RESPONDER_IGNORES;
-    if (nd.type == ND_SOLICITATION && responder->has_ipv6 &&
-        memcmp(nd.target, responder->ipv6, sizeof nd.target) == 0)
-        return answer_nd(responder, &nd, source, answer, answer_length);
-    if (nd.type != ND_ADVERTISEMENT)
+    if (nd->type == ND_SOLICITATION && responder->has_ipv6 &&
+        memcmp(nd->target, responder->ipv6, sizeof nd->target) == 0)
+        return answer_nd(responder, nd, source, answer, answer_length);
+    /* A router redirects frames that it sends back to their link. A port keeps its gateway, but the
+     * target's prefix, where a signature would be, may have the ranks of a flow. */
+    if (nd->type == ND_REDIRECT)
+        return RESPONDER_CONSUMES;
+    if (nd->type != ND_ADVERTISEMENT)
         return RESPONDER_IGNORES;
-    if (responder->has_gateway6 && memcmp(nd.target, responder->gateway6, sizeof nd.target) == 0)
+    if (responder->has_gateway6 && memcmp(nd->target, responder->gateway6, sizeof nd->target) == 0)
         learn_gateway(responder,
-                      message == ND_BYTES && nd.option_words == 1 ? nd.option_mac : source);
+                      message >= ND_BYTES && nd->option == ND_TARGET_MAC && nd->option_words == 1
+                          ? nd->option_mac
+                          : source);
     return RESPONDER_CONSUMES;
 }
 
