@@ -449,12 +449,18 @@ def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
     assert spans.mbps[last].max() < spans.mbps[~last].min()
 
 
-def test_the_end_of_a_transfer_is_each_flows_own() -> None:
+def test_the_end_of_a_transfer_is_each_flows_own(measured: Measured) -> None:
     """Flows of two phases and three ports; one of them brings nothing."""
     flows = [(phase, src, dst) for phase in (0, 1) for src, dst in ((0, 1), (1, 0), (0, 2), (2, 0))]
     flow = np.repeat(np.arange(len(flows)), 3)
     came = np.concatenate([[9.0] * done + [0.0] * (3 - done) for done in (3, 2, 1, 0, 1, 2, 3, 3)])
     assert np.bincount(flow, before_last(flow, came > 0)).tolist() == [2, 1, 0, 0, 0, 1, 2, 2]
+    plan = plans_of(measured, pattern="pairs", transport="tcp")[0]
+    every, left = measured.spans(plan), measured.spans(plan | {"traffic": "transfer"})
+    assert every is not None
+    assert left is not None
+    assert len(left.src) == RANKS * (SPANS - 1)
+    assert left.to_ms.max() < every.to_ms.max()
 
 
 def test_distribution_agrees_with_the_summarys_percentiles(
