@@ -844,6 +844,7 @@ static const struct harm {
     int at; /* byte to change, from the signature on; 0: none before the new stamp */
     uint16_t tag, src, dst; /* added before the new stamp */
     bool flips, cuts;       /* cuts: it ends before its signature does */
+    bool is_icmp; /* another protocol, and no sound signature; with header l2 another tag only */
     enum { DUPLICATE, CORRUPT, STRAY, FOREIGN, QUESTION, PAUSE, HARMS } counts_as;
 } harms[] = {
     {.counts_as = DUPLICATE},
@@ -858,6 +859,7 @@ static const struct harm {
     {.dst = 6, .counts_as = STRAY}, /* addressed to rank 7 */
     {.dst = 6, .counts_as = STRAY},
     {.tag = 1, .counts_as = FOREIGN}, /* another phase's */
+    {.tag = 1, .is_icmp = true, .counts_as = FOREIGN},
     {.src = 9, .counts_as = FOREIGN}, /* from a rank without a flow to this one */
     {.cuts = true, .counts_as = FOREIGN},
     {.counts_as = QUESTION}, /* ARP */
@@ -901,6 +903,11 @@ static void do_harm(struct rte_mbuf *frame, size_t which)
     stamp_again(frame, 0, 0);
     if (harm->flips)
         ((uint8_t *)signature)[harm->at] ^= 4;
+    if (harm->is_icmp && bed.options.header != HEADER_L2) {
+        bytes_of(frame)[FRAME_ETHERNET + (bed.options.header == HEADER_IPV4_UDP ? 9 : 6)] ^=
+            IPPROTO_UDP ^ IPPROTO_ICMP;
+        signature->tag ^= 0x0404;
+    }
     if (harm->cuts)
         assert_int_equal(rte_pktmbuf_trim(frame, rte_pktmbuf_data_len(frame) - 30), 0);
 }

@@ -259,10 +259,15 @@ int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *see
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
 
+/* Other protocols have something else where a signature would be: an ICMP message quotes the header
+ * of a frame that this port has sent. It may be like a damaged signature, but not like a sound one.
+ */
 static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
+    const uint8_t *ip = frame + lane->check.network;
+    enum header_kind kind = lane->shape.kind;
 
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame + base->conf.offset),
@@ -272,8 +277,10 @@ static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_s
     };
     if (seen->length < base->conf.offset + SIGNATURE_BYTES)
         return false;
-    seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
-    seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
+    seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0 &&
+                 (kind == HEADER_L2 || ip[kind == HEADER_IPV4_UDP ? 9 : 6] == IPPROTO_UDP ||
+                  signature_sound(seen->signature));
+    seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, kind);
     return true;
 }
 
