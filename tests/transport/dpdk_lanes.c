@@ -844,7 +844,11 @@ static const struct harm {
     int at; /* byte to change, from the signature on; 0: none before the new stamp */
     uint16_t tag, src, dst; /* added before the new stamp */
     bool flips, cuts;       /* cuts: it ends before its signature does */
-    bool is_icmp; /* another protocol, and no sound signature; with header l2 another tag only */
+    enum {
+        OURS,
+        TYPE,
+        PROTOCOL
+    } other; /* another EtherType or IP protocol, and a damaged signature */
     enum { DUPLICATE, CORRUPT, STRAY, FOREIGN, QUESTION, PAUSE, HARMS } counts_as;
 } harms[] = {
     {.counts_as = DUPLICATE},
@@ -859,7 +863,8 @@ static const struct harm {
     {.dst = 6, .counts_as = STRAY}, /* addressed to rank 7 */
     {.dst = 6, .counts_as = STRAY},
     {.tag = 1, .counts_as = FOREIGN}, /* another phase's */
-    {.tag = 1, .is_icmp = true, .counts_as = FOREIGN},
+    {.other = TYPE, .counts_as = FOREIGN},
+    {.other = PROTOCOL, .counts_as = FOREIGN},
     {.src = 9, .counts_as = FOREIGN}, /* from a rank without a flow to this one */
     {.cuts = true, .counts_as = FOREIGN},
     {.counts_as = QUESTION}, /* ARP */
@@ -890,6 +895,9 @@ static void write_control(struct rte_mbuf *frame, size_t which)
 
 static void do_harm(struct rte_mbuf *frame, size_t which)
 {
+    static const unsigned protocols[] = {[HEADER_L2] = FRAME_ETHERNET - 1,
+                                         [HEADER_IPV4_UDP] = FRAME_ETHERNET + 9,
+                                         [HEADER_IPV6_UDP] = FRAME_ETHERNET + 6};
     const struct harm *harm = &harms[which];
     struct signature *signature = signature_of(frame);
 
@@ -903,9 +911,9 @@ static void do_harm(struct rte_mbuf *frame, size_t which)
     stamp_again(frame, 0, 0);
     if (harm->flips)
         ((uint8_t *)signature)[harm->at] ^= 4;
-    if (harm->is_icmp && bed.options.header != HEADER_L2) {
-        bytes_of(frame)[FRAME_ETHERNET + (bed.options.header == HEADER_IPV4_UDP ? 9 : 6)] ^=
-            IPPROTO_UDP ^ IPPROTO_ICMP;
+    if (harm->other != OURS) {
+        bytes_of(frame)[harm->other == TYPE ? FRAME_ETHERNET - 1 : protocols[bed.options.header]] ^=
+            1;
         signature->tag ^= 0x0404;
     }
     if (harm->cuts)

@@ -259,15 +259,27 @@ int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *see
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
 
-/* Other protocols have something else where a signature would be: an ICMP message quotes the header
- * of a frame that this port has sent. It may be like a damaged signature, but not like a sound one.
- */
+/* Returns whether a frame is of the phase's protocol. Others have something else where a signature
+ * would be, such as the header that an ICMP message quotes: it may be like a damaged signature, but
+ * not like a sound one. */
+static bool is_of_protocol(const uint8_t *network, enum header_kind kind)
+{
+    uint16_t type = be16toh(frame_u16(network - 2));
+
+    switch (kind) {
+    case HEADER_L2:
+        return type == FRAME_TYPE_L2;
+    case HEADER_IPV4_UDP:
+        return type == FRAME_TYPE_IPV4 && network[9] == IPPROTO_UDP;
+    default:
+        return type == FRAME_TYPE_IPV6 && network[6] == IPPROTO_UDP;
+    }
+}
+
 static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
-    const uint8_t *ip = frame + lane->check.network;
-    enum header_kind kind = lane->shape.kind;
 
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame + base->conf.offset),
@@ -278,9 +290,9 @@ static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_s
     if (seen->length < base->conf.offset + SIGNATURE_BYTES)
         return false;
     seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0 &&
-                 (kind == HEADER_L2 || ip[kind == HEADER_IPV4_UDP ? 9 : 6] == IPPROTO_UDP ||
+                 (is_of_protocol(frame + lane->check.network, lane->shape.kind) ||
                   signature_sound(seen->signature));
-    seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, kind);
+    seen->source = (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
     return true;
 }
 
