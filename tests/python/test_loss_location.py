@@ -73,6 +73,9 @@ def test_before_and_after(tmp_path: Path) -> None:
     assert found["differences"] == {"drops": 42}
     assert found["compared"] == 2
     assert compare_counters(None, tmp_path) is None
+    (tmp_path / AFTER).unlink()
+    (tmp_path / AFTER).symlink_to("/proc/self/mem")  # a file that can't be read
+    assert compare_counters(asked, tmp_path) == early
 
 
 @pytest.mark.parametrize(

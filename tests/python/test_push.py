@@ -301,6 +301,10 @@ def test_a_library_that_is_missing_is_named(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(ConfigurationError, match=r"libnone\.so\.1 => not found"):
         push.libraries([Path("/bin/true")])
+    (tmp_path / "ldd").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="ldd can't be run: No such file"):
+        push.libraries([Path("/bin/true")])
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")

@@ -204,7 +204,11 @@ def libraries(programs: Sequence[Path]) -> dict[str, Path]:
     """
     if not programs:
         return {}
-    done = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False)
+    words = ["ldd", *map(str, programs)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ConfigurationError(f"ldd can't be run: {error.strerror}") from None
     found: dict[str, Path] = {}
     for line in done.stdout.splitlines():
         if "=> not found" in line:

@@ -399,16 +399,13 @@ def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> En
     """Return the summary's `switch_counters`; None if no command was configured."""
     if asked is None:
         return None
-    files = [directory / name for name in (BEFORE, AFTER)]
-    before, after = (
-        parse_counters(file.read_text("utf-8", errors="replace")) if file.is_file() else {}
-        for file in files
-    )
+    found = {name: _counters_in(directory / name) for name in (BEFORE, AFTER)}
+    before, after = (one or {} for one in found.values())
     shared = [name for name in before if name in after]
     differences = {
         name: after[name] - before[name] for name in shared if after[name] != before[name]
     }
-    kept = [file.name if file.is_file() else None for file in files]
+    kept = [None if one is None else name for name, one in found.items()]
     return {
         "command": list(asked.command),
         "before": kept[0],
@@ -416,3 +413,12 @@ def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> En
         "compared": len(shared),
         "differences": None if None in kept else differences,
     }
+
+
+def _counters_in(file: Path) -> dict[str, int] | None:
+    """Return the counters in a file; None where it can't be read."""
+    try:
+        text = file.read_text("utf-8", errors="replace") if file.is_file() else None
+    except OSError:
+        return None
+    return None if text is None else parse_counters(text)
