@@ -213,6 +213,23 @@ def test_by_transport_within_one_directory(tmp_path: Path, cli: Command) -> None
     assert cpu["reason"] == "not judged: the nodes share a machine's CPUs"
 
 
+def test_repeats_that_took_no_turns_are_less_sure(tmp_path: Path, cli: Command) -> None:
+    """The network may have changed between the repeats of one transport and of the other."""
+    one = simulate(tmp_path / "run", Choice(4, patterns=("pairs",), repeats=3))
+    widths = []
+    for _ in range(2):
+        (comparison,) = result(cli, one, "--by", "transport")["comparisons"]
+        mean = row(comparison["plans"], "mean_rate")
+        widths.append(mean["ci_high"] - mean["ci_low"])
+        for entries in ("plans", "trials"):  # tcp's last repeat becomes its first
+            change(
+                one,
+                lambda e: e.update({"repeat": 2 - e["repeat"]} if e["transport"] == "tcp" else {}),
+                entries,
+            )
+    assert widths[1] > 1.5 * widths[0]
+
+
 def test_tcp_in_one_directory_against_dpdk_in_another(tmp_path: Path, cli: Command) -> None:
     a, b = (
         simulate(tmp_path / name, Choice(8, transports=(name,), patterns=("pairs",), repeats=2))
