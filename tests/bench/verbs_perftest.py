@@ -83,9 +83,11 @@ def take_quick_clock(guest: guests.Guest) -> None:
 def ours(rig: guests.Rig, load: Load, node: Path) -> Figures:
     """Run the command once."""
     verbs = {"service": load.service, "operation": load.operation, "depth": DEPTH}
+    site = vmkit.site(rig)
+    site["ssh"]["engine"] = str(node)
     conf = {
         "switchbench": 1,
-        "site": vmkit.site(rig),
+        "site": site,
         "transport": "verbs",
         "verbs": verbs | {"mtu": PATH_MTU, "timeout": TIMEOUT},
         "message_size": load.size,
@@ -147,7 +149,7 @@ def main() -> None:
     if missing := guests.why_not():
         skip(missing)
     machines = [replace(each, memory_mib=1024) for each in guests.machines(2)]
-    with guests.boot(machines, guests.Job(programs=(asked.node,))) as rig:
+    with guests.boot(machines) as rig:
         for guest in rig.guests:
             take_quick_clock(guest)
         for name in asked.rows:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import guests
@@ -21,15 +19,8 @@ from switchbench.base.programs import PORT_BINDING, find_engine
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"
-TOOL = ["python3", "/tmp/port_binding.py"]
-PYTHON = f"""\
-#!/bin/sh
-export PYTHONHOME=/share LD_LIBRARY_PATH=/share/lib:/share/lib/{platform.machine()}-linux-gnu
-exec /share/bin/python3 "$@"
-"""
-"""`python3` in a guest: that of this machine, whose /usr is the guest's /share."""
+TOOL = ["python3", str(PORT_BINDING)]
 UIO, VFIO = "uio_pci_generic", "vfio-pci"
-NODE = "switchbench-node"
 
 DRIVERS = {
     "virtio": "net_virtio",
@@ -62,16 +53,10 @@ def boot(
             iommu=driver == VFIO,
             modules=("vfio" if driver == VFIO else "uio", *modules),
             rdma=(),
-            share=Path("/usr"),
         )
         for machine in guests.machines(count, model=model)
     ]
-    job = guests.Job(programs=(find_engine(),), objects=guests.dpdk_drivers(DRIVERS[model]))
-    with guests.boot(machines, job) as rig:
-        for guest in rig.guests:
-            guest.run(["sh", "-c", f"cat >{TOOL[-1]}"], input=PORT_BINDING.read_text())
-            write = "cat >/usr/bin/python3; chmod 755 /usr/bin/python3"
-            guest.run(["sh", "-c", write], input=PYTHON)
+    with guests.boot(machines) as rig:
         yield rig
 
 
@@ -151,7 +136,9 @@ def conduct(
 ) -> NodeRuns:
     """Run the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
     holders = [hold(guest, driver) for guest in rig.guests]
-    processes = [vmkit.popen(guest, [NODE, "--name", guest.name]) for guest in rig.guests]
+    processes = [
+        vmkit.popen(guest, [str(find_engine()), "--name", guest.name]) for guest in rig.guests
+    ]
     try:
         return nodekit.conduct(processes, text, during, LIMIT_S)
     finally:
@@ -182,7 +169,7 @@ def picture(guest: guests.Guest) -> str:
         cd /sys/class/net/eth0; cat address mtu flags tx_queue_len
         ip=/usr/sbin/ip; $ip -o address show dev eth0
         $ip -o route show table all dev eth0; $ip -o -6 route show table all dev eth0
-        ethtool -k eth0; grep -H . /proc/sys/net/ipv[46]/conf/eth0/* 2>/dev/null
+        ethtool -k eth0; grep -H . /proc/sys/net/ipv[46]/conf/eth0/* 2>/dev/null || true
         """,
     )
     text = re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)

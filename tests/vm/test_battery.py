@@ -12,6 +12,7 @@ import guests
 import vmkit
 from guests.machine import TEST
 
+BATTERY = vmkit.built("tests/transport/battery_verbs")
 PORTS = 3
 LIMIT_S = 120.0
 
@@ -57,8 +58,7 @@ def guest() -> Iterator[guests.Guest]:
     alone = guests.machine(1)
     rdma = tuple(nic.name for nic in nics)
     machine = replace(alone, nics=(alone.nics[0], *nics), rdma=rdma, memory_mib=512, cpus=2)
-    battery = vmkit.built("tests/transport/battery_verbs")
-    with guests.boot([machine], guests.Job(programs=(battery,))) as rig:
+    with guests.boot([machine]) as rig:
         (only,) = rig.guests
         only.output(["sh", "-c", ROUTES, "-", *map(str, range(PORTS))])
         yield only
@@ -67,7 +67,7 @@ def guest() -> Iterator[guests.Guest]:
 @pytest.mark.parametrize("words", OPTIONS, ids=lambda words: "-".join(words) or "send")
 def test_battery(guest: guests.Guest, words: tuple[str, ...]) -> None:
     devices = [f"rxe{i}" for i in range(PORTS)]
-    done = guest.run(["battery_verbs", *devices, *words], LIMIT_S)
+    done = guest.run([str(BATTERY), *devices, *words], LIMIT_S)
     print(done.stdout + done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[  PASSED  ]" in done.stdout + done.stderr

@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[guests.Rig]:
-    with guests.boot(vmkit.machines(2), vmkit.engine("net_af_packet")) as rig:
+    with guests.boot(vmkit.machines(2)) as rig:
         yield rig
 
 

@@ -16,7 +16,6 @@ import guests
 import runs
 import vmkit
 from nodekit import NodeRuns, Record
-from switchbench.base.programs import find_engine
 from verbskit import LONG, PORT, SHORT, job, play, running
 
 pytestmark = vmkit.needs_guests
@@ -24,9 +23,7 @@ pytestmark = vmkit.needs_guests
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[guests.Rig]:
-    objects = (vmkit.built("tests/transport/lesser_device.so"),)
-    wanted = guests.Job(programs=(find_engine(),), objects=objects)
-    with guests.boot(guests.machines(2), wanted) as booted:
+    with guests.boot(guests.machines(2)) as booted:
         yield booted
 
 
@@ -275,19 +272,12 @@ def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Pa
     assert_first_test_kept(said)
 
 
-KILL = """
-for d in /proc/[0-9]*; do
-    case "$(tr '\\0' ' ' <$d/cmdline)" in switchbench-node*) kill -9 ${d#/proc/} ;; esac
-done
-"""
-
-
 def test_a_peer_that_is_killed(rig: guests.Rig, tmp_path: Path) -> None:
     killed_s = 0.0
 
     def kill() -> None:
         nonlocal killed_s
-        rig["node2"].output(["sh", "-c", KILL])
+        rig["node2"].output(["sh", "-c", "kill -9 $(pidof switchbench-node)"])
         killed_s = time.monotonic()
 
     said = play(rig, job(tmp_path, long_phase(SHORT, "15s"), PORT), meanwhile=running(rig, kill))

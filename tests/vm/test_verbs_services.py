@@ -12,7 +12,6 @@ import pytest
 import guests
 import vmkit
 from nodekit import Record
-from switchbench.base.programs import find_engine
 from verbskit import LONG, PORT, job, play
 
 pytestmark = vmkit.needs_guests
@@ -25,7 +24,7 @@ def rig() -> Iterator[guests.Rig]:
     vmkit.built("tests/transport/battery_verbs")
     first, second = guests.machines(2)
     machines = [replace(first, memory_mib=512, hugepages=HUGEPAGES), second]
-    with guests.boot(machines, guests.Job(programs=(find_engine(),))) as booted:
+    with guests.boot(machines) as booted:
         yield booted
 
 

@@ -13,6 +13,7 @@ import nodekit
 import runs
 import vmkit
 from nodekit import NodeRuns, Record
+from switchbench.base.programs import find_engine
 
 NODES = ("node1", "node2")
 PORT = {"iface": "eth0"}
@@ -62,7 +63,7 @@ def play(
     for name in reversed(NODES):
         rig[name].output(["sh", "-c", f"umask 077; cat >job.ndjson <<'E'\n{document}\nE"])
         before = wrap if name == NODES[0] else ""
-        node = f"{before} switchbench-node job.ndjson --name {name} </dev/null"
+        node = f"{before} {find_engine()} job.ndjson --name {name} </dev/null"
         if started:
             time.sleep(HEAD_START_S)
         started.insert(0, vmkit.popen(rig[name], ["sh", "-c", node]))

@@ -28,7 +28,7 @@ def built(name: str) -> Path:
         path = ROOT / folder / name
         if path.exists():
             return path
-    pytest.skip(f"{Path(name).name} is not built: this build has no verbs")
+    pytest.skip(f"{Path(name).name} is not built: this build has no verbs", allow_module_level=True)
 
 
 def has_verbs() -> bool:
@@ -44,17 +44,12 @@ def machines(count: int, **changes: Any) -> list[guests.Machine]:
     return [replace(each, **{"memory_mib": 512, **changes}) for each in guests.machines(count)]
 
 
-def engine(*drivers: str) -> guests.Job:
-    """Return the engine with these drivers of DPDK."""
-    return guests.Job(programs=(find_engine(),), objects=guests.dpdk_drivers(*drivers))
-
-
 def site(rig: guests.Rig, **port: Any) -> dict[str, Any]:
     """Return the rig's guests as a site; `port`: keys of their port besides its network."""
     return {
         "launch": "ssh",
         "hosts": [guest.name for guest in rig.guests],
-        "ssh": {"config": str(rig.ssh_config)},
+        "ssh": {"config": str(rig.ssh_config), "engine": str(find_engine())},
         # An emulated processor stands still for many seconds when the machine is busy.
         "control": {
             "addresses": {g.name: f"100.64.0.{i}" for i, g in enumerate(rig.guests, 1)},

@@ -2,15 +2,14 @@
 """Virtual machines with RDMA devices (Soft-RoCE) and PCI NICs, for tests on a machine that has
 neither. QEMU boots Debian's kernel without KVM and without root; ssh runs programs in them.
 
-    with guests.boot(guests.machines(2), guests.Job(programs=(binary,))) as rig:
+    with guests.boot(guests.machines(2)) as rig:
         done = rig["node1"].run(["ibv_devinfo"])         # status, stdout, stderr
-        rig["node2"].popen([binary.name, ...], stdin=PIPE, stdout=PIPE)
+        rig["node2"].popen([binary, ...], stdin=PIPE, stdout=PIPE)  # any program of this machine
         rig.cut("node1/eth0", for_s=1.0)
 
 `python tests/vm/guests` fetches the kernel; status 77 says that guests can't be booted here.
 """
 
-from .image import Job, dpdk_drivers
 from .kernel import GuestError, GuestsMissingError
 from .machine import Machine, Nic, machine, machines
 from .rig import Guest, Rig, boot, why_not
@@ -19,12 +18,10 @@ __all__ = [
     "Guest",
     "GuestError",
     "GuestsMissingError",
-    "Job",
     "Machine",
     "Nic",
     "Rig",
     "boot",
-    "dpdk_drivers",
     "machine",
     "machines",
     "why_not",

@@ -14,7 +14,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ DOWNLOAD_TIMEOUT_S = 300
 MODULES: dict[str, tuple[str, ...]] = {
     "virtio": ("virtio_pci", "virtio_net"),
     "rxe": ("rdma_rxe", "ib_uverbs", "crc32_pclmul"),
-    "9p": ("9p", "9pnet_virtio"),
+    "root": ("9p", "9pnet_virtio", "overlay"),
     "packet": ("af_packet",),
     "e1000": ("e1000",),
     "e1000e": ("e1000e",),
@@ -59,7 +60,7 @@ class Kernel:
 
 
 def cache_folder() -> Path:
-    """Where kernels and base archives are kept: `$XDG_CACHE_HOME/switchbench/guests`."""
+    """Return the folder of kernels: `$XDG_CACHE_HOME/switchbench/guests`."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "switchbench" / "guests"
 
@@ -77,13 +78,14 @@ def locked_cache() -> Iterator[Path]:
 def prepare() -> Kernel:
     """The kernel in the cache, fetched when there is none; GuestsMissingError says why not."""
     with locked_cache() as cache:
-        found = sorted(cache.glob("kernel-*"), key=lambda folder: folder.stat().st_mtime)
+        wanted = f"{zlib.crc32(repr(MODULES).encode()):08x}"
+        found = sorted(cache.glob(f"kernel-{wanted}-*"), key=lambda folder: folder.stat().st_mtime)
         if found:
             return _open(found[-1])
         package = _package()
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             made = _unpack(_download(package, Path(scratch)), Path(scratch))
-            target = cache / f"kernel-{package.removeprefix('linux-image-')}"
+            target = cache / f"kernel-{wanted}-{package.removeprefix('linux-image-')}"
             made.rename(target)
         return _open(target)
 
@@ -143,14 +145,19 @@ def extract(image: bytes) -> bytes:
     raise GuestsMissingError("the kernel's image holds no xz payload: guests need Debian's kernel")
 
 
+def module_files(root: Path, version: str, names: Iterable[str]) -> list[Path]:
+    """Return the files of modules below `root`, each after those that it depends on."""
+    wanted = ["modprobe", "-d", str(root), "-S", version, "--show-depends", "-a", *names]
+    said = _call(wanted, root, "read the kernel's modules")
+    insmods = (line.split() for line in said.splitlines() if line.startswith("insmod "))
+    return list(dict.fromkeys(Path(words[1]) for words in insmods))
+
+
 def _needed(whole: Path, version: str) -> list[Path]:
-    """Return the files of all modules that guests may load, dependencies included."""
+    """Return the files of all modules that guests may load, and the kernel's lists of modules."""
     names = [name for group in MODULES.values() for name in group]
-    wanted = ["modprobe", "-d", str(whole), "-S", version, "--show-depends", "-a", *names]
-    said = _call(wanted, whole, "read the kernel's modules")
-    files = {Path(line.split()[1]) for line in said.splitlines() if line.startswith("insmod ")}
     indexes = [whole / "lib/modules" / version / f"modules.{name}" for name in ("order", "builtin")]
-    return sorted(files) + [index for index in indexes if index.exists()]
+    return module_files(whole, version, names) + [index for index in indexes if index.exists()]
 
 
 def _depmod(root: Path, version: str) -> None:

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from switchbench.topology import lab_addresses
 
+from .image import ROOT_TAG
+from .kernel import MODULES, Kernel
+
 QEMU = "qemu-system-x86_64"
 CONTROL = "control"
 TEST = "test"
@@ -63,31 +66,31 @@ class Machine:
     memory_mib: int = DEFAULT_MEMORY_MIB
     cpus: int = 1
     modules: tuple[str, ...] = ()
-    """Groups of kernel.MODULES beyond those that its NICs and RDMA need."""
+    """Further groups of kernel.MODULES, besides those of its NICs and RDMA devices."""
     hugepages: int = 0
     """Of 2 MB."""
     iommu: bool = False
     """Gives it an IOMMU, behind which its NICs are, for vfio."""
-    share: Path | None = None
-    """A folder of this machine that it sees as /share."""
 
     @property
     def all_modules(self) -> tuple[str, ...]:
-        """Return groups in the order in which they are loaded."""
+        """Return all modules, in the order in which they are loaded."""
         models = {nic.model for nic in self.nics} - {"virtio"}
         rdma = ("rxe",) if self.rdma else ()
-        share = ("9p",) if self.share else ()
-        return tuple(dict.fromkeys(("virtio", *sorted(models), *rdma, *share, *self.modules)))
+        groups = dict.fromkeys(("virtio", *sorted(models), *rdma, *self.modules))
+        return tuple(name for group in groups for name in MODULES[group])
 
 
 @dataclass(frozen=True)
 class Boot:
     """Files that a machine starts from."""
 
-    vmlinux: Path
+    kernel: Kernel
     initrd: Path
+    init: Path
+    """First program of the guest after its root is mounted."""
     folder: Path
-    """The guest's own, for its sockets and its console."""
+    """The guest's own, for its sockets and its console; the one above has the keys of ssh."""
     ssh_port: int
     """Of this machine's loopback; leads to the guest's sshd."""
 
@@ -151,8 +154,8 @@ def command(machine: Machine, boot: Boot) -> list[str]:
     words += ["-smp", str(machine.cpus), "-m", f"{machine.memory_mib}M"]
     words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     words += ["-name", f"switchbench-{machine.name}"]
-    words += ["-kernel", str(boot.vmlinux), "-initrd", str(boot.initrd)]
-    words += ["-append", " ".join(_kernel_words(machine))]
+    words += ["-kernel", str(boot.kernel.vmlinux), "-initrd", str(boot.initrd)]
+    words += ["-append", " ".join(_kernel_words(machine, boot))]
     words += ["-serial", f"file:{boot.folder / 'console'}"]
     words += ["-qmp", f"unix:{boot.folder / 'qmp'},server=on,wait=off"]
     if machine.iommu:  # before the devices that are behind it
@@ -162,25 +165,22 @@ def command(machine: Machine, boot: Boot) -> list[str]:
     words += ["-device", f"virtio-net-pci,netdev=ssh0,mac={_SSH.mac},addr=1,romfile="]
     for slot, nic in enumerate(machine.nics, _FIRST_SLOT):
         words += _nic(nic, boot.folder, slot, machine.iommu)
-    if machine.share is not None:
-        share = f"local,path={machine.share},mount_tag=share,security_model=none"
-        words += ["-virtfs", share]
-    return words
+    root = f"local,path=/,mount_tag={ROOT_TAG},security_model=none,readonly=on,multidevs=remap"
+    return [*words, "-virtfs", root]
 
 
-def _kernel_words(machine: Machine) -> list[str]:
+def _kernel_words(machine: Machine, boot: Boot) -> list[str]:
     nics = (
         f"{nic.mac}={nic.name}={nic.mtu}={','.join(nic.addresses)}" for nic in (_SSH, *machine.nics)
     )
     words = ["console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", *_PATIENT]
     words += [f"sb_name={machine.name}", f"sb_modules={','.join(machine.all_modules)}"]
-    words += [f"sb_nics={';'.join(nics)}"]
+    words += [f"sb_nics={';'.join(nics)}", f"sb_init={boot.init}"]
+    words += [f"sb_kernel={boot.kernel.modules}", f"sb_keys={boot.folder.parent}"]
     if machine.rdma:
         words.append(f"sb_rdma={','.join(machine.rdma)}")
     if machine.hugepages:
         words.append(f"sb_huge={machine.hugepages}")
-    if machine.share is not None:
-        words.append("sb_share=1")
     if machine.iommu:
         words.append("intel_iommu=on")
     return words

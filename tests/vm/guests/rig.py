@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from . import image, kernel
-from .image import Job
 from .kernel import GuestError, GuestsMissingError
-from .machine import QEMU, Boot, Machine, command, guest_end, switch_end
+from .machine import Boot, Machine, command, guest_end, switch_end
 from .switch import Switch
 
 BOOT_TIMEOUT_S = 180.0  # 3 s on an idle machine; 90 were not enough at a load of 34 on two cores
@@ -138,27 +137,29 @@ class Rig:
 
 
 @contextmanager
-def boot(machines: Sequence[Machine], job: Job | None = None) -> Iterator[Rig]:
-    """Boot guests for the time of a block.
+def boot(machines: Sequence[Machine], init: Path = image.INIT) -> Iterator[Rig]:
+    """Boot guests for the time of a block; `init` is their first program.
 
     GuestsMissingError says what this machine lacks; GuestError has the end of the console of a
     guest that did not come up.
     """
-    _check_programs()
+    image.check_programs()
     unpacked = kernel.prepare()
     with ExitStack() as stack:
         # Named after the process that booted it, so that a stray folder can be told from others.
         name = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
         stack.callback(shutil.rmtree, name, ignore_errors=True)
         folder = Path(name)
-        _make_initrd(folder, job or Job(), unpacked)
+        _make_key(folder / "key")
+        initrd = image.write_first_archive(unpacked, folder)
         switch = stack.enter_context(_running_switch(machines, folder))
         ports = _free_ports(len(machines))
         _write_ssh_config(folder, machines, ports)
         guests = []
         for machine, port in zip(machines, ports, strict=True):
             own = folder / machine.name
-            words = command(machine, Boot(unpacked.vmlinux, folder / "initrd", own, port))
+            start = Boot(unpacked, initrd, init, own, port)
+            words = command(machine, start)
             guests.append(Guest(machine.name, own, machine, _start(stack, words, own / "qemu")))
         for guest in guests:
             _wait(guest)
@@ -175,32 +176,17 @@ def boot(machines: Sequence[Machine], job: Job | None = None) -> Iterator[Rig]:
 def why_not() -> str | None:
     """Return in one sentence what guests lack on this machine; None when they can be booted."""
     try:
-        _check_programs()
-        image.base(kernel.prepare())
+        image.check_programs()
+        kernel.prepare()
     except GuestsMissingError as error:
         return str(error)
     return None
 
 
-def _check_programs() -> None:
-    for program, package in ((QEMU, "qemu-system-x86"), ("ssh", "openssh-client")):
-        if shutil.which(program) is None:
-            raise GuestsMissingError(f"{program} is not installed: guests need {package}")
-
-
-def _make_initrd(folder: Path, job: Job, unpacked: kernel.Kernel) -> None:
-    key = folder / "key"
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "guests", "-f", str(key)]
+def _make_key(path: Path) -> None:
+    """Make the key of the guests, and of those that log in to them."""
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "guests", "-f", str(path)]
     subprocess.run(words, check=True)
-    files = {
-        **job.files,
-        "/etc/ssh/host_key": key,
-        "/etc/ssh/authorized_keys": key.with_suffix(".pub"),
-    }
-    with (folder / "initrd").open("wb") as out:
-        with image.base(unpacked).open("rb") as shared:
-            shutil.copyfileobj(shared, out, 1 << 20)
-        out.write(image.job(Job(job.programs, job.objects, files), unpacked))
 
 
 @contextmanager
