@@ -246,11 +246,9 @@ def run(
     timeout_s: float = 600,
     start: Starter = popen,
 ) -> Result:
-    """Run a configuration, with more words, to its end."""
-    conf, out = write(directory, configuration), directory / "results"
-    process = start(command("run", str(conf), "--out", str(out), *words))
-    output, errors = process.communicate(timeout=timeout_s)
-    return Result(process.returncode, output, errors, out)
+    """Run a configuration, with more words, to its end; what is left of it is killed."""
+    with started(directory, configuration, *words, start=start) as underway:
+        return underway.end(timeout_s)
 
 
 @contextmanager
