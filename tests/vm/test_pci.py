@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import vmkit
 from guests.machine import command as command_line
 from nodekit import NodeRuns
 from pcikit import JOURNAL, PCI, UIO, VFIO
+from switchbench.labs import namespaces
 
 pytestmark = vmkit.needs_guests
 
@@ -212,12 +213,13 @@ def test_a_killed_program_leaves_a_journal_that_restores() -> None:
 
 @pytest.fixture
 def bridge() -> Iterator[str]:
-    """A namespace with a bridge, on which taps of two queues wait for the guests: only a tap gives
-    a virtio device more queues than one."""
+    """Yield a namespace with a bridge, on which taps of two queues wait for the guests: only a tap
+    gives a virtio device more queues than one."""
     name = f"sb-pci-{os.getpid()}"
     ip = ["ip", "-netns", name]
     try:
         subprocess.run(["ip", "netns", "add", name], check=True)
+        subprocess.run([*ip, "link", "set", "lo", "up"], check=True)
         subprocess.run([*ip, "link", "add", "switch", "type", "bridge"], check=True)
         subprocess.run([*ip, "link", "set", "switch", "up"], check=True)
         for i in (1, 2):
@@ -229,31 +231,32 @@ def bridge() -> Iterator[str]:
         subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
-def on_taps(namespace: str) -> Callable[[guests.Machine, Any], list[str]]:
-    """QEMU's command line with the NIC under test on such a tap, two queues spread by RSS."""
-
-    def command(machine: guests.Machine, boot: Any) -> list[str]:
-        words = command_line(machine, boot)
-        tap = f"tap,id=eth0,ifname={machine.name},script=no,downscript=no,queues=2,vhost=off"
-        for i, word in enumerate(words):
-            if word.startswith("dgram,id=eth0,"):
-                words[i] = tap
-            elif word.startswith("virtio-net-pci,netdev=eth0,"):
-                words[i] += ",mq=on,rss=on,vectors=6"
-        return ["ip", "netns", "exec", namespace, *words]
-
-    return command
+def on_taps(machine: guests.Machine, boot: Any) -> list[str]:
+    """Return QEMU's command line with the NIC under test on a tap of two queues, spread by RSS."""
+    words = command_line(machine, boot)
+    tap = f"tap,id=eth0,ifname={machine.name},script=no,downscript=no,queues=2,vhost=off"
+    for i, word in enumerate(words):
+        if word.startswith("dgram,id=eth0,"):
+            words[i] = tap
+        elif word.startswith("virtio-net-pci,netdev=eth0,"):
+            words[i] += ",mq=on,rss=on,vectors=6"
+    return words
 
 
 @pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="taps need root and TUN"
 )
 def test_several_queues(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guests.rig.command", on_taps(bridge))
+    monkeypatch.setattr("guests.rig.command", on_taps)
     udp = {"dpdk": {"header": "ipv4-udp", "udp_sources": 16}}
     trials = [pcikit.trial(0, PAIRS, **udp), pcikit.trial(1, CHAIN, **udp)]
-    with pcikit.boot("virtio", UIO) as rig:
-        found = pcikit.conduct(rig, UIO, pcikit.job(trials, queues=2))
+
+    def played() -> NodeRuns:
+        with pcikit.boot("virtio", UIO) as rig:
+            return pcikit.conduct(rig, UIO, pcikit.job(trials, queues=2))
+
+    # ssh has to reach the guests, whose ports for it are where QEMU is.
+    found = namespaces.inside(Path("/run/netns", bridge), played)
     for run in found:
         assert run.status == 0, run.log
         (opened,) = run.of("port-open")
