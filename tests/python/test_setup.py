@@ -169,12 +169,6 @@ def test_an_unknown_option_prints_the_usage(machine: Machine) -> None:
 def test_benchmarks_run_in_the_environment_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh clone's own python3 has none of what they import: it was a traceback."""
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "bench"))
-    every = importlib.import_module("every")
-
-    def listed(*_arguments: object, **_options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 0, "[]")
-
-    monkeypatch.setattr(every.subprocess, "run", listed)
-    commands = dict(every.benchmarks(ROOT / "build"))
-    assert commands
+    commands = dict(importlib.import_module("every").benchmarks())
+    assert {"dpdk_receive", "tcp_iperf3"} <= commands.keys()
     assert all(command[0] == sys.executable for command in commands.values())
