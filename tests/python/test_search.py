@@ -257,6 +257,28 @@ def test_what_the_tester_cannot_offer_is_not_searched(truth: float, found: End) 
     assert search.stopped is None
 
 
+@pytest.mark.parametrize(
+    ("most", "end"),
+    [(0.4, End.HELD_ALL_OFFERED), (0.99, End.HELD_ALL_OFFERED), (0.999, End.REACHED)],
+)
+def test_what_the_tester_offers_for_short_trials_alone_ends_a_search(most: float, end: End) -> None:
+    """Full-length trials reach a part of what the device forwards; the search goes below that."""
+    device, asked = forwards(5e6), 0
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        nonlocal asked
+        asked += 1
+        assert asked < 200
+        if trial.duration_s < RFC2544.final_trial_s or trial.value <= most * 5e6:
+            return device(trial)
+        return replace(device(trial), tester_limited=True, offered_part=most * 5e6 / trial.value)
+
+    search, _ = run(LoadSearch([RFC2544], LOADS), measure)
+    (result,) = search.result()
+    assert result.outcome.end is end
+    assert result.relevant_lower_bound == pytest.approx(most * 5e6, rel=0.011)
+
+
 def test_a_tester_limited_trial_now_and_then_changes_nothing() -> None:
     device, rng, limited = forwards(5e6), random.Random(1), False
 

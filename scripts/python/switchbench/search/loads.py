@@ -470,9 +470,9 @@ def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
     """
     if bounds.lower is None:
         return bounds.upper == 0
-    if bounds.upper is None:
-        return bounds.lower == top
-    return bounds.upper - bounds.lower <= steps
+    if bounds.lower >= top:  # the tester can offer no more
+        return True
+    return bounds.upper is not None and bounds.upper - bounds.lower <= steps
 
 
 def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
@@ -521,7 +521,8 @@ class GoalProgress:
         for goal, steps in self.levels[self.level :]:
             bounds = relevant_bounds(goal, trials)
             if not is_narrow(bounds, steps, self.top):
-                load = next_load(bounds, self.hint, steps, self.top)
+                # The hint may be of loads that the tester could not offer for longer.
+                load = min(next_load(bounds, self.hint, steps, self.top), self.top)
                 return load, goal.final_trial_s
             if self.level < len(self.levels) - 1:
                 self.level += 1
@@ -631,7 +632,7 @@ class LoadSearch:
         outcome = End.REACHED.at()
         if not is_narrow(bounds, steps, self._top):
             outcome = stopped or End.IN_PROGRESS.at()
-        elif upper is None and self._top < self._grid.top:
+        elif self._top < self._grid.top and not is_narrow(bounds, steps, self._grid.top):
             outcome = End.HELD_ALL_OFFERED.at(self._grid.load(self._top), self.unit)
         elif upper is None:
             outcome = End.NO_LOSS_AT_MAX.at(self._grid.loads.max, self.unit)
