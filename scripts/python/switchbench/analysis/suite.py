@@ -152,7 +152,7 @@ class SuiteCourse:
 
     @property
     def every(self) -> list[Measurement]:
-        """All measurements, including those that have not begun."""
+        """Return the measurements of the suite, including those that have not begun."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
         for one in later:  # their starting point is unknown
             if one.search is None:

@@ -27,7 +27,7 @@ known."""
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure of a phase, with the rules to judge it; measures.toml describes the fields."""
+    """Measure of a phase, with the rules to judge it; measures.toml describes the fields."""
 
     key: str  # name in clauses
     title: str

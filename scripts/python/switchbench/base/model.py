@@ -199,7 +199,7 @@ class ClockChoice:
 
 @dataclass(frozen=True)
 class Part:
-    """One network's share of a trial: the ports are its ranks, in order."""
+    """Share of a network in a trial: the ports are its ranks, in order."""
 
     network: str
     ranks: tuple[Port, ...]

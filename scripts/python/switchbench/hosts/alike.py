@@ -150,7 +150,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class HostComparison:
-    """One property of all hosts: the majority's value, and the hosts with another value."""
+    """Property of all hosts: the majority's value, and the hosts with another value."""
 
     name: str
     most: str

@@ -83,7 +83,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Collection:
-    """All files of the engine's folder, sorted by path."""
+    """Files of the engine's folder, sorted by path."""
 
     machine: str  # the kernel's name: x86_64
     pieces: tuple[Piece, ...]

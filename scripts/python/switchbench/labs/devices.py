@@ -69,7 +69,7 @@ _LINK_PREFIX = 31
 
 @dataclass(frozen=True)
 class Interface:
-    """One of a node's interfaces under test in a routed lab."""
+    """Interface under test of a node in a routed lab."""
 
     name: str
     """`eth0` to the node's switch; `eth1`, `eth2`, ... over its links, in the topology's order."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """One table of a run.
+    """Table of a run.
 
     Attributes
     ----------

@@ -464,7 +464,7 @@ def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
 
 
 def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
-    """Return true where the bounds of a search are near enough, or no load is left between them.
+    """Return true where the bounds of a search are near enough, or no load is left to measure.
 
     `steps` is the permitted distance.
     """

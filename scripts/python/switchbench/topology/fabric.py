@@ -34,7 +34,7 @@ class FabricError(TopologyError):
 
 @dataclass(frozen=True)
 class Link:
-    """All parallel cables between two ends, full duplex."""
+    """Parallel cables between two ends, full duplex."""
 
     a: str
     b: str

@@ -190,7 +190,7 @@ class AttachedHost:
 
 @dataclass(frozen=True)
 class Bundle:
-    """All links between two modules, or one cable between two nodes; a shaper per direction."""
+    """Links between two modules, or a cable between two nodes; a shaper per direction."""
 
     a: str
     b: str
