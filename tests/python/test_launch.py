@@ -473,7 +473,8 @@ def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
 def test_engines_that_do_not_report_which_hosts_they_reached(
     tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, row: str, why: str
 ) -> None:
-    monkeypatch.setattr(alike, "_LIMIT_S", 1.0)
+    if script.endswith("sleep 60"):  # any other engine reports or ends, however busy the machine
+        monkeypatch.setattr(alike, "_LIMIT_S", 1.0)
     survey = doctors(tmp_path, fake_ssh, script.replace("VERSION", VERSION))
     (found,) = (one for one in survey.rows if one.name == row)
     assert found.differ.keys() == {"node1", "node2"}
