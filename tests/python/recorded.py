@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from switchbench.analysis.sealing import fix_clauses, write_record
+from switchbench.analysis.sealing import fix_clauses, seal
 from switchbench.analysis.summary import Summary, gather
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.collector import Collector, is_event
@@ -128,7 +128,7 @@ def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
     summary = gather(run, path).finish(about(), [])
     validate_summary(summary)
     directory.write_summary(summary)
-    write_record(path, summary)
+    seal(path)
     return path
 
 

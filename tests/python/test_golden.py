@@ -108,7 +108,7 @@ def test_commands_read_results_anywhere(
     monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})
     monkeypatch.setattr("switchbench.plan.compile.spare_bytes", lambda: 1)
     name, page = directory.name, tmp_path / "r.html"
-    sealing.write_record(directory, golden.kept_summary(directory))
+    sealing.seal(directory)
     again = 3 if name == _CUT_SHORT else 0
     for words, status in (
         (("report", directory, "--out", page), 0),

@@ -357,7 +357,7 @@ NEVER_ENDING: dict[str, Damage] = {
 }
 
 
-@pytest.mark.parametrize("name", [SUMMARY, PLAN, FLOWS, sealing.MANIFEST, "verdict.xml"])
+@pytest.mark.parametrize("name", [SUMMARY, PLAN, FLOWS, sealing.MANIFEST])
 @pytest.mark.parametrize("kind", NEVER_ENDING)
 def test_files_without_an_end_are_not_read(
     kind: str, name: str, whole: tuple[Path, Run], tmp_path: Path, cli: Command

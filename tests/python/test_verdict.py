@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clauses and their verdicts, the JUnit XML, and the sealed record: its signature, and what
-`switchbench verify` finds in a damaged one."""
+"""Clauses and their verdicts, and the sealed record: its signature, and what `switchbench verify`
+finds in a damaged one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import hashlib
 import json
 import os
 import random
-import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-import yaml
 
 from conftest import Command
 from golden import unpack
@@ -32,7 +29,6 @@ from switchbench.analysis.judge import (
     keep,
     together,
 )
-from switchbench.analysis.sealing import junit, write_record
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
@@ -257,75 +253,6 @@ def test_a_run_in_which_nothing_could_be_judged_is_inconclusive() -> None:
     assert judge(phases_of(limited), clause("start_skew_us", "< 240", "phase"))["exit_status"] == 0
 
 
-# --- the JUnit XML is what the forms of Ant's JUnitReport and of Jenkins both allow ---------------
-
-
-# By element: its attributes, and its children as a pattern over their names.
-FORMS = yaml.safe_load((Path(__file__).parent / "data" / "junit.yaml").read_text())
-
-
-def mistakes(element: ElementTree.Element) -> list[str]:
-    """Return the differences from the form, of this element and below."""
-    attributes, children = FORMS.get(element.tag, [{}, "no element"])
-    found = [
-        f"{element.tag} {name}={value!r}"
-        for name, value in element.attrib.items()
-        if not re.fullmatch(attributes.get(name, "no attribute"), value)
-    ]
-    found += [f"{element.tag} lacks {name}" for name in attributes.keys() - element.attrib.keys()]
-    names = "".join(f"{child.tag} " for child in element)
-    if not re.fullmatch(children, names):
-        found.append(f"{element.tag} holds {names}")
-    return found + [mistake for child in element for mistake in mistakes(child)]
-
-
-def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any) -> Any:
-    """Return the parsed XML of a run with a lossy flow."""
-    run = make_run(SITE, make_trial(SITE), expectations=clauses, **more)
-    summary = fed(run, pair_records())
-    result = summary.finish(about(), faults)
-    assert result["verdict"] is not None
-    text = junit(result, result["verdict"])
-    assert text.startswith(b"<?xml version='1.0' encoding='utf-8'?>\n")
-    root = ElementTree.fromstring(text)
-    assert mistakes(root) == []
-    (suite,) = root
-    return suite
-
-
-FINE = {"id": "1", "clause": "Fine", "measure": "lost_frames", "require": "<= 10", "over": "flow"}
-
-
-@pytest.mark.rows
-def test_a_case_for_each_clause(
-    clauses: Any, faults: Any, counts: list[str], outcomes: dict[str, str], message: str,
-    texts: list[str],
-) -> None:  # fmt: skip
-    suite = document(*clauses, faults=tuple(faults))
-    assert [suite.get(name) for name in ("tests", "failures", "errors")] == counts
-    cases = list(suite.iter("testcase"))
-    assert {case.get("name"): case[0].tag if len(case) else "" for case in cases} == outcomes
-    first = next(case[0] for case in cases if len(case))
-    assert message in first.get("message")
-    assert (suite.find("system-err").text or "") == "\n".join(faults)
-    assert [text for text in texts if text not in first.text] == []
-
-
-def test_what_is_tested_stands_in_the_properties() -> None:
-    tested = {"switches": [{"model": "X48", "serial": "0012"}], "cables": 'DAC <1 m> & "x"'}
-    suite = document(FINE, about=tested)
-    properties = {item.get("name"): item.get("value") for item in suite.iter("property")}
-    assert properties["about.switches.0.serial"] == "0012"
-    assert properties["about.cables"] == tested["cables"]
-    assert properties["verdict"] == "PASS"
-    assert len(properties["clauses_sha256"]) == 64
-
-
-@pytest.mark.rows
-def test_the_forms_themselves(text: str, words: str) -> None:
-    assert any(words in mistake for mistake in mistakes(ElementTree.fromstring(text)))
-
-
 # --- the run record -------------------------------------------------------------------------------
 
 
@@ -344,7 +271,7 @@ def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a real run with its report, sealed."""
     path = unpack("acceptance", tmp_path_factory.mktemp("golden"))
     build.write(path)
-    write_record(path, load_summary(path))
+    sealing.seal(path)
     return path
 
 
@@ -380,8 +307,7 @@ def test_all_of_it_holds(directory: Path, cli: Command) -> None:
     status, out, _ = cli("verify", directory)
     assert status == 0
     assert [line.split()[:2] for line in out.splitlines()] == [
-        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["-", "plan"], ["ok", "verdict"],
-        ["ok", "junit"],
+        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["ok", "verdict"],
     ]  # fmt: skip
     assert "FAIL: The system under test does not meet its one clause" in out
     agreed = clauses_sha256([CLAUSE])
@@ -392,7 +318,7 @@ def test_all_of_it_holds(directory: Path, cli: Command) -> None:
 
 def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
     path = results(tmp_path / "results", make_run(SITE, make_trial(SITE)), pair_records())
-    assert (failures(path), (path / "verdict.xml").exists()) == ([], False)
+    assert failures(path) == []
 
 
 def test_verify_writes_nothing(kept_run: Path, directory: Path, cli: Command) -> None:
@@ -504,9 +430,8 @@ def test_nobody_signs_what_was_changed(directory: Path, key: Path, cli: Command)
 
 @pytest.mark.parametrize(
     "name",
-    ["clauses.json", "configuration.yaml", "plan.json", "flows.parquet", "summary.json",
-     "verdict.xml"],
-)  # fmt: skip
+    ["clauses.json", "configuration.yaml", "plan.json", "flows.parquet", "summary.json"],
+)
 def test_each_changed_byte_is_named_by_file(directory: Path, name: str, cli: Command) -> None:
     path = directory / name
     whole = path.read_bytes()
@@ -579,13 +504,6 @@ def test_what_was_changed_is_found_though_the_manifest_fits(
 
 
 def test_without_the_plan_the_rest_is_checked(directory: Path, cli: Command) -> None:
-    """And that a verdict.xml which was put there later is the summary's."""
-    text = (directory / "verdict.xml").read_text()
-    (directory / "verdict.xml").unlink()
-    sealing.seal(directory)
-    (directory / "verdict.xml").write_text(text.replace("failure", "skipped"))
-    assert failures(directory) == ["verdict.xml is not the verdict of summary.json"]
-    (directory / "verdict.xml").write_text(text)
     (directory / "plan.json").unlink()
     sealing.seal(directory)
     assert "ok clauses" in cli("verify", directory).out

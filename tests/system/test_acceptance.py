@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -72,8 +71,6 @@ def test_a_good_switch_passes(bench: Bench) -> None:
     assert set(verdicts(result).values()) == {"PASS"}
     sentence = "X8, modelled (serial SN-0012, firmware 1.0.3) meets all 6 clauses"
     assert sentence in " ".join(result.output.split())
-    (suite,) = ElementTree.parse(result.directory / "verdict.xml").getroot()
-    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["7", "0", "0"]
 
 
 def test_one_whose_fabric_is_too_small_fails(bench: Bench) -> None:
@@ -88,8 +85,6 @@ def test_one_whose_fabric_is_too_small_fails(bench: Bench) -> None:
     assert throughput["at"]["port"].startswith("node")
     lost = result.summary["expectations"][2]
     assert lost["failed"] == lost["judged"] == 16  # 4 flows of pairs and 3 times 4 of aapc
-    (suite,) = ElementTree.parse(result.directory / "verdict.xml").getroot()
-    assert int(suite.get("failures", "0")) == len(failed)
 
 
 def test_the_hash_is_known_before_and_the_same_in_both(bench: Bench) -> None:
@@ -147,7 +142,7 @@ def test_a_summary_made_again_is_the_same(bench: Bench, tmp_path: Path) -> None:
     copy = tmp_path / "again"
     shutil.copytree(bench.bad.directory, copy)
     assert runs.execute("table", str(copy), "--again").returncode == 1
-    for name in ("summary.json", "verdict.xml", "manifest.json"):
+    for name in ("summary.json", "manifest.json"):
         assert (copy / name).read_bytes() == (bench.bad.directory / name).read_bytes()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sealing of a results directory: clauses fixed before traffic, JUnit XML, manifest, signature.
+"""Sealing of a results directory: clauses fixed before traffic, manifest, signature.
 
 manifest.json has the SHA-256 of every file of the directory, and the run's identity. The directory
 determines it byte by byte, so that a change of the manifest shows, too. Signatures are detached
@@ -16,29 +16,22 @@ import hashlib
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from xml.etree import ElementTree
 
 from typing_extensions import TypedDict
 
 from .. import __version__
-from ..base import format, source
+from ..base import format
 from ..base.errors import ConfigurationError, SwitchbenchError
-from ..base.model import WAITING, Load, Run, Trial
-from ..config import read
+from ..base.model import Run
 from ..config.clauses import canonical, clauses_sha256
-from ..config.schema import ResolvedSettings
-from ..config.tests import points
 from ..records.directory import (
     CLAUSES,
-    CONFIGURATION,
-    JUNIT,
-    PLAN,
     SUMMARY,
     RunDirectory,
     as_read,
@@ -50,8 +43,7 @@ from ..records.directory import (
     replace_bytes,
 )
 from ..records.store import Tables, TableWriter
-from ..records.summary_form import ClauseEntry, Entry, SummaryDocument, checked
-from .judge import FAIL, INCONCLUSIVE
+from ..records.summary_form import SummaryDocument, checked
 from .summary import NOT_ENDED, remade
 
 MANIFEST = "manifest.json"
@@ -341,94 +333,7 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
     return None
 
 
-# --- JUnit XML, for continuous integration -----------------------------------------------------
-
-# A clause is a test case: FAIL is a failure, INCONCLUSIVE an error. The completion of the run is a
-# case of its own. The form follows the schemas of Jenkins and of Ant's reports: names and order of
-# elements, and required attributes.
-
-_SUITE = "switchbench"
-# Characters that XML 1.0 can't hold (2.2).
-_NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
-
-
-def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
-    """Return the JUnit XML of a run and its verdict."""
-    run = summary["run"]
-    whole = summary["status"] == "complete"
-
-    def add(parent: ElementTree.Element, tag: str, **attributes: object) -> ElementTree.Element:
-        text = {key: _NO_CHARACTER.sub("\ufffd", str(one)) for key, one in attributes.items()}
-        return ElementTree.SubElement(parent, tag, text)
-
-    def add_text(parent: ElementTree.Element, tag: str, lines: Sequence[str], **more: str) -> None:
-        add(parent, tag, **more).text = _NO_CHARACTER.sub("\ufffd", "\n".join(lines))
-
-    def case(name: str, outcome: str | None, kind: str, lines: Sequence[str], s: float = 0) -> None:
-        element = add(suite, "testcase", name=name, classname=_SUITE, time=f"{s:.3f}")
-        if outcome:
-            add_text(element, outcome, lines, message=lines[0], type=kind)
-
-    root = ElementTree.Element("testsuites")  # Ant's form allows no attributes
-    elapsed_s = run["elapsed_s"] or 0
-    suite = add(
-        root, "testsuite", name=run["id"], package=_SUITE, id=0,
-        timestamp=run["started"].removesuffix("Z"), hostname=run["machine"]["host"],
-        tests=len(summary["expectations"]) + 1, failures=verdict["failed"],
-        errors=verdict["inconclusive"] + (not whole), skipped=0, time=f"{elapsed_s:.3f}",
-    )  # fmt: skip
-    properties = {key: verdict[key] for key in ("verdict", "clauses_sha256")}
-    about = dict(run.get("about", {}))
-    for number, switch in enumerate(about.pop("switches", [])):
-        properties |= {f"about.switches.{number}.{key}": value for key, value in switch.items()}
-    properties |= {f"about.{key}": value for key, value in about.items()}
-    properties |= {f"version.{key}": one or "unknown" for key, one in run["versions"].items()}
-    parent = add(suite, "properties")
-    for name, value in properties.items():
-        add(parent, "property", name=name, value=value)
-    # A case of its own: all that was requested was measured.
-    gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
-    ended = None if whole else "error"
-    case("the run came to its end", ended, summary["status"], gaps, elapsed_s)
-    for number, clause in enumerate(summary["expectations"]):
-        words = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
-        outcome = _ELEMENTS.get(clause["verdict"])
-        name = words or f"expect.{number} {clause['measure']}"
-        case(name, outcome, clause["verdict"], list(_lines(clause)))
-    outcome_words = f"{verdict['verdict']}: {verdict['sentence']}."
-    add_text(suite, "system-out", [outcome_words, *verdict["warnings"], verdict["scope"]])
-    add_text(suite, "system-err", summary["errors"])
-    ElementTree.indent(root)
-    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
-
-
-def _lines(clause: ClauseEntry) -> Iterator[str]:
-    """Yield the required and the observed value, then the other values that fail."""
-    seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
-    at = f" at {clause['of']}" if clause["of"] else ""
-    reason = f"; {clause['reason']}" if clause["reason"] else ""
-    required = f"{clause['measure']} over {clause['over'] or 'run'} {clause['require']}"
-    yield f"required {required}, {seen}{at}{reason}"
-    if clause["source"]:
-        yield f"stated in {clause['source']}"
-    for failure in clause["failures"]:
-        yield f"{failure['value']:.10g} {clause['unit']}: {failure['of']}"
-
-
-def write_record(directory: Path, summary: SummaryDocument, key: Path | None = None) -> None:
-    """Write the JUnit XML, then the manifest of all files, then its signature by `key`."""
-    if (verdict := summary.get("verdict")) is not None:
-        replace_bytes(directory / JUNIT, junit(summary, verdict))
-    if key is None:
-        seal(directory)
-    else:
-        sign(directory, key)
-
-
 # --- verify ---------------------------------------------------------------------------------------
-
-NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -510,14 +415,6 @@ def verify(
         yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
     if computed is not None:
         yield from _verdict(directory, summary, computed)
-    if (directory / JUNIT).exists():  # sealed or not
-        words = f"{JUNIT} is of another version: not compared"
-        holds: bool | None = None
-        if (directory / JUNIT).read_bytes() == (verdict and junit(summary, verdict)):
-            holds, words = True, f"{JUNIT} has the verdict of {SUMMARY}"
-        elif summary["run"]["versions"].get("switchbench") == __version__:
-            holds, words = False, f"{JUNIT} is not the verdict of {SUMMARY}"
-        yield VerifyCheck("junit", holds, words)
     if clauses is not None:
         same = "are those agreed on"
         other = f"are not those agreed on ({clauses}): {sha256 or 'none'}"
@@ -529,13 +426,10 @@ def _verdict(
     directory: Path, summary: SummaryDocument, again: SummaryDocument | SwitchbenchError
 ) -> Iterator[VerifyCheck]:
     """Yield the checks of the verdict and its basis, recomputed from plan and tables."""
-    try:
-        run = read_plan(directory)
-    except SwitchbenchError as error:
+    if isinstance(again, SwitchbenchError):
         raise ConfigurationError(
-            f"the clauses can't be judged again here (--no-again omits this check): {error}"
+            f"the clauses can't be judged again here (--no-again omits this check): {again}"
         ) from None
-    yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")
     hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
     # The nodes' version is the command's: other nodes are refused. None: no node reported it.
@@ -545,11 +439,9 @@ def _verdict(
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    if isinstance(again, SwitchbenchError):
-        raise again
     # Another version may know more, but must judge equally; the verdict's scope may differ.
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
-    scope = {"scope": None}
+    scope = {} if whole else {"scope": None}
     different = [
         key
         for key in compared
@@ -569,36 +461,3 @@ def _verdict(
     else:
         words = f"by status and verdict only, for {version} made it: {outcome}"
         yield VerifyCheck("verdict", None, words)
-
-
-def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
-    """Return the check that the plan follows from the configuration, if this can be read here.
-
-    Compared are each trial's transport, sizes, load and window.
-    """
-    path = directory / CONFIGURATION
-    try:
-        kept = source.load(path)
-    except ConfigurationError:
-        kept = None
-    if kept != run.effective:
-        yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
-        return
-    try:
-        tests = read(path).tests
-        wanted = {_offer_of(point, point.window or 0) for test in tests for point in points(test)}
-    except SwitchbenchError as error:
-        yield VerifyCheck("plan", None, f"{CONFIGURATION} can't be read here: {error}")
-        wanted = None
-    for trial in (*run.trials, *run.again):
-        offer = _offer_of(trial, round(trial.window_s * NS))
-        if wanted is not None and trial.search is None and offer not in wanted:
-            words = f"trial {trial.id} has a load, window or size that is not in {CONFIGURATION}"
-            yield VerifyCheck("plan", False, f"{PLAN}: {words}")
-            return
-
-
-def _offer_of(trial: Trial | ResolvedSettings, window_ns: int) -> tuple[object, ...]:
-    """Return transport, sizes, load and window; 0 for windows that may be longer (WAITING)."""
-    window_ns = 0 if trial.traffic in WAITING else window_ns
-    return trial.transport, trial.sizes, trial.load or Load(percent=100.0), window_ns

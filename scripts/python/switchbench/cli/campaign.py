@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ..analysis.campaign import summarize
-from ..analysis.sealing import fix_clauses, write_record
+from ..analysis.sealing import fix_clauses, seal
 from ..base import format
 from ..base.errors import ConfigurationError, RunError
 from ..base.model import Device, Run
@@ -305,5 +305,5 @@ def _judge(campaign: Campaign) -> Mapping[str, Any]:
     left = [f"{campaign.number} is not measured: {again}"] if campaign.left else []
     summary = summarize(campaign.directory, campaign.run, rounds, left)
     build.write(campaign.directory)
-    write_record(campaign.directory, summary)
+    seal(campaign.directory)
     return summary

@@ -15,7 +15,6 @@ from typing import Any
 
 from .. import __version__
 from ..analysis import sealing
-from ..analysis.sealing import write_record
 from ..analysis.summary import NOT_ENDED, remade
 from ..base import quantities
 from ..base.errors import ConfigurationError
@@ -77,7 +76,7 @@ def table_command(args: argparse.Namespace) -> int:
             from ..render.report import build
 
             build.write(args.directory)
-        write_record(args.directory, summary)
+        sealing.seal(args.directory)
     damage: list[str] = []
     shown = whole_summary(args.directory, damage)
     if args.json or args.csv:

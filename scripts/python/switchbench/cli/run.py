@@ -27,7 +27,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..analysis import sealing
-from ..analysis.sealing import changed_clauses, fix_clauses, write_record
+from ..analysis.sealing import changed_clauses, fix_clauses, seal, sign
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, elsewhere, gather
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
@@ -321,7 +321,7 @@ class _Measurement:
         else:
             print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
         try:
-            write_record(self.path, result, args.sign)
+            sign(self.path, args.sign) if args.sign else seal(self.path)
         except SwitchbenchError as error:
             outcome.fail(error)
         for fault in outcome.faults:

@@ -11,7 +11,6 @@ nodes.log            standard error of the nodes
 switch.ndjson        records of a modelled switch (doc/developer/switch.md), in a lab that has one
 switch-counters-*.txt  counters of the switch before and after the run, if a command reads them
 summary.json         results that follow from the tables (summary_form.py)
-verdict.xml          the verdict as JUnit XML, for continuous integration
 manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
 
 plan.json is the compiled run as it was measured, so that its results are read anywhere: a
@@ -50,10 +49,9 @@ PLAN = "plan.json"
 NODES_LOG = "nodes.log"
 SUMMARY = "summary.json"
 CLAUSES = "clauses.json"
-JUNIT = "verdict.xml"
 REPORT = "report.html"
 
-_DOCUMENTS = (".json", ".xml", ".yaml")  # files read as a whole; other files are read in pieces
+_DOCUMENTS = (".json", ".yaml")  # files read as a whole; other files are read in pieces
 _DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
 _ROOM_BYTES = 1 << 16  # bytes reserved for sentences on why a run ended
 
