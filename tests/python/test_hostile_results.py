@@ -293,7 +293,7 @@ def damaged_plans() -> dict[str, Damage]:
 def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
     return {
         "table": ["table", str(bad), "--all", "--latency"],
-        "report": ["report", str(bad), "--out", str(out / "r.html"), "--table", str(out / "t")],
+        "report": ["report", str(bad), "--out", str(out / "r.html")],
         "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
         "verify": ["verify", str(bad)],
         "sign": ["sign", str(bad), "--key", str(out / "no-key")],

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report but for its browser: words, tables, figures, the first page, what damaged results
-give, the tidy table."""
+"""The report but for its browser: words, tables, figures, the first page, and what
+damaged results give."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as parquet
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
@@ -28,7 +26,6 @@ from recorded import replace_rows, rows_in, write_tables
 from simulated import LOSSY, SPANS, Choice, simulate
 from simulated import LOSSY_PHASES as PHASES
 from switchbench import __version__
-from switchbench.analysis import data
 from switchbench.analysis.data import Measured
 from switchbench.analysis.location.facts import WORDS
 from switchbench.analysis.phases import before_last
@@ -38,7 +35,7 @@ from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS
 from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records import summary_form
-from switchbench.records.directory import SUMMARY, load_summary, read_plan, write_plan
+from switchbench.records.directory import SUMMARY, read_plan, write_plan
 from switchbench.records.summary_form import NOTHING_LOCATED, summary_schema
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import about_what, first_page, named
@@ -75,8 +72,6 @@ def test_every_number_has_a_definition() -> None:
     for spec in tables.every():
         for column in spec.columns:
             assert column.definition, f"{spec.name}: {column.title}"
-    for variable in data.VARIABLES:
-        assert variable.meaning, variable.name
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -196,45 +191,8 @@ def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
     assert not figures.exists()
 
 
-# --- the tidy table ------------------------------------------------------------------------------
-
-
-def test_tidy_table_by_hand(directory: Path, tmp_path: Path, cli: Command) -> None:
-    said = cli.prints("report", directory, "--out", tmp_path / "r", "--table", tmp_path / "t")
-    written = {path.name for path in (tmp_path / "t").iterdir()}
-    assert {"phases.csv", "plans.csv", "ports.csv"} <= written
-    assert str(tmp_path / "t" / "phases.csv") in said
-    rows = parquet.read_table(tmp_path / "t" / "flows.parquet").to_pylist()
-    assert len(rows) == 2 * (12 * 11 + 2 + 5 + 11)
-    (lossy,) = [row for row in rows if row["lost_frames"]]
-    assert (lossy["phase"], lossy["dst"], lossy["lost_frames"]) == (3, "node4:e0", 1000)
-    first = next(row for row in rows if (row["trial"], row["phase"]) == (0, 0))
-    # 95 % of the line for a second, in frames of 1,500 B that take 1,538.
-    assert first["throughput_mbps"] == pytest.approx(950 * 1500 / 1538, rel=1e-4)
-    assert (first["pattern"], first["parameters"], first["size"]) == ("aapc", "shift", "1518")
-    assert first["phase_name"] == "distance 1"
-    tcp = next(row for row in rows if row["trial"] == 1)
-    assert (tcp["offered_frames"], tcp["lost_frames"], tcp["transport"]) == (None, None, "tcp")
-
-
-def test_codebook_has_every_column(directory: Path, tmp_path: Path) -> None:
-    paths = data.export(directory, load_summary(directory), tmp_path)
-    assert [path.name for path in paths] == ["flows.csv", "flows.parquet", "codebook.csv"]
-    with (tmp_path / "codebook.csv").open(newline="") as file:
-        book = list(csv.DictReader(file))
-    with (tmp_path / "flows.csv").open(newline="") as file:
-        columns = next(csv.reader(file))
-    schema = parquet.read_schema(tmp_path / "flows.parquet")
-    assert [row["column"] for row in book] == columns == schema.names
-    for row in book:
-        field = schema.field(row["column"])
-        assert row["type"] == str(field.type)
-        assert field.metadata[b"meaning"].decode() == row["meaning"] != ""
-        assert field.metadata[b"unit"].decode() == row["unit"]
-
-
 def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
-    """Summary, report and table: what was in flight was neither lost nor delivered."""
+    """Summary and report: what was in flight was neither lost nor delivered."""
     directory = simulate(tmp_path / "run", replace(LOSSY, state="stopped"))
     measured = Measured.load(directory)
     plan = measured.summary["plans"][0]
@@ -243,8 +201,6 @@ def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     flows = measured.flows(plan)
     assert flows is not None
     assert np.isnan(flows.lost).all()
-    rows = data.tidy(directory, measured.summary).to_pylist()
-    assert {row["lost_frames"] for row in rows if row["trial"] == 0} == {None}
 
 
 def test_citation_names_this_version() -> None:

@@ -4,33 +4,25 @@
 Only the directory is read, not the site or lab. `damage` has a sentence for each part that can't be
 read; the other parts are returned. A run of 1,024 ranks has a million flows, so figures are made
 from columns by plan.
-
-The tidy table of a run has a row for each flow in each phase and a column for each variable. Arrow
-makes it from the tables, a column at a time: a million flows take seconds. The meaning of each
-column is declared once (`export` in tables.toml), for the codebook and the Parquet file's schema.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ..base import format
-from ..base.errors import ConfigurationError, RunError, SwitchbenchError
-from ..base.measures import MEASURES
-from ..base.model import ONE_WAY, PINGPONG, ROUND_TRIP
+from ..base.errors import ConfigurationError, SwitchbenchError
+from ..base.model import ONE_WAY
 from ..records.directory import (
     SUMMARY,
     as_read,
@@ -41,24 +33,20 @@ from ..records.directory import (
 from ..records.rows import (
     MIDDLES,
     NOTHING,
-    NS_PER_US,
     Floats,
     Histogram,
     NameIndex,
     PhaseFlows,
     Rows,
 )
-from ..records.schema import EXPORT, MOMENT, columns_of
+from ..records.schema import MOMENT
 from ..records.store import TableFile, Tables, has_tables
 from ..records.summary_form import (
-    Entry,
     PhaseEntry,
     PlanEntry,
     SummaryDocument,
-    at,
     by,
     checked,
-    definition,
     filled,
     plan_key,
 )
@@ -300,137 +288,3 @@ def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]
     return sorted(
         names, key=lambda name: (first.get(modules.get(name, ""), last), format.natural(name))
     )
-
-
-# --- the tidy table, for other programs -----------------------------------------------------------
-
-EXPORTED = "flows"  # flows.csv, flows.parquet
-CODEBOOK = "codebook.csv"
-
-_PHASE = ("trial", "repeat", "network", "phase")
-_EXPORT_FLOW = (*_PHASE, "src", "dst")
-
-
-class Variable(NamedTuple):
-    """Column of the tidy table."""
-
-    name: str
-    kind: pa.DataType
-    unit: str
-    meaning: str
-    of_phase: bool  # whether the value comes from the phase's entry in the summary
-    column: str  # name of the column in the table `flows`; empty: none
-
-
-_REAL = pa.float64()
-_KINDS = {"text": pa.string(), "count": pa.int64(), "number": _REAL}
-
-
-def _variable(name: str, kind: str, unit: str, source: str, words: str = "") -> Variable:
-    """Return the variable that a row of `EXPORT` declares."""
-    of_phase, column = source == "entry", columns_of("flows").get(source)
-    definition_words = definition(name) if of_phase else ""
-    if name in MEASURES and not of_phase:
-        definition_words = MEASURES[name].definition
-    elif column is not None:
-        definition_words, unit = column.meaning, unit or column.unit
-    meaning = words.replace("{}", definition_words) or definition_words
-    return Variable(name, _KINDS[kind], unit, meaning, of_phase, column.name if column else "")
-
-
-VARIABLES = tuple(_variable(*row) for row in EXPORT)
-
-_WINDOW = "received_window_ns"
-_SAME = {one.column: one.name for one in VARIABLES if one.column not in ("", "src", "dst")}
-
-
-def export(directory: Path, summary: SummaryDocument, folder: Path) -> list[Path]:
-    """Write flows.csv, flows.parquet and codebook.csv; return their paths."""
-    table = tidy(directory, summary)
-    paths = [folder / f"{EXPORTED}.csv", folder / f"{EXPORTED}.parquet", folder / CODEBOOK]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        pa.csv.write_csv(table, paths[0])
-        pa.parquet.write_table(table, paths[1], compression="zstd")
-        with paths[2].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("column", "type", "unit", "meaning"))
-            writer.writerows((v.name, str(v.kind), v.unit, v.meaning) for v in VARIABLES)
-    except OSError as error:
-        raise RunError(f"can't write into {folder}: {error.strerror or error}") from error
-    return paths
-
-
-def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
-    """Return the tidy table of a run, ordered by phase as recorded, then by flow."""
-    if not has_tables(directory):
-        raise ConfigurationError(f"no tables in {directory}")
-    data = TableFile(directory, "flows", (*_EXPORT_FLOW, *_SAME, _WINDOW)).whole()
-    flows = PhaseFlows.of(Rows.from_arrow(data))
-    computed = {
-        "run": np.full(len(flows), str(at(summary, "run.id"))),
-        "window_s": flows[_WINDOW] / 1e9,
-        "throughput_mbps": m.payload_bps(flows) / m.MEGA,
-        "lost_frames": m.lost_frames(flows),
-    }
-    table = _keyed(
-        data,
-        {name: data[key] for key, name in _SAME.items()}
-        | {name: pa.array(column, from_pandas=True) for name, column in computed.items()},
-    )
-    wanted = (*_EXPORT_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns")
-    times = TableFile(directory, "histograms", wanted).whole()
-    for kind in (ROUND_TRIP, PINGPONG):
-        table = table.join(_times(times, kind), list(_EXPORT_FLOW), join_type="left outer")
-    table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
-    settled = pc.invert(pc.is_in(table["state"], pa.array(m.UNSETTLED)))
-    lost = pc.if_else(settled, table["lost_frames"], None)
-    table = table.drop_columns("lost_frames").append_column("lost_frames", lost)
-    fields = [
-        pa.field(v.name, v.kind, metadata={"meaning": v.meaning, "unit": v.unit}) for v in VARIABLES
-    ]
-    table = table.sort_by([(key, "ascending") for key in _EXPORT_FLOW])
-    return table.select([v.name for v in VARIABLES]).cast(pa.schema(fields))
-
-
-def _times(times: pa.Table, kind: str) -> pa.Table:
-    """Return the histograms of one kind of times, without their buckets."""
-    mine = times.filter(pc.equal(times["kind"], kind))
-    counted = pc.cast(mine["count"], _REAL)
-    some = pc.if_else(pc.greater(counted, 0.0), counted, None)
-
-    def us(name: str) -> Any:
-        return pc.divide(pc.cast(mine[name], _REAL), NS_PER_US)
-
-    columns = {
-        f"{kind}_count": mine["count"],
-        f"{kind}_min_us": us("min_ns"),
-        f"{kind}_mean_us": pc.divide(us("sum_ns"), some),
-        f"{kind}_max_us": us("max_ns"),
-    }
-    return _keyed(mine, columns)
-
-
-def _keyed(mine: pa.Table, columns: Mapping[str, object]) -> pa.Table:
-    return pa.table({key: mine[key] for key in _EXPORT_FLOW} | dict(columns))
-
-
-def _phases(summary: SummaryDocument) -> pa.Table:
-    """Return the summary's settings and results of each phase as a table."""
-    entries = summary.get("trials", [])
-    made: dict[str, Callable[[Entry], Any]] = {
-        "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
-        "size": lambda entry: "/".join(map(str, np.atleast_1d(entry["size"]).tolist())),
-    }
-    columns = {}
-    for variable in VARIABLES:
-        if variable.of_phase:
-            value = made.get(variable.name, lambda entry, key=variable.name: entry.get(key))
-            values = [value(e) for e in entries]
-            try:
-                columns[variable.name] = pa.array(values, variable.kind)
-            except (pa.ArrowException, OverflowError):  # 1e308 is an integer, too
-                raise ConfigurationError(
-                    f"{SUMMARY} is damaged: {variable.name} of a phase is out of range"
-                ) from None
-    return pa.table(columns)

@@ -26,12 +26,14 @@ from tempfile import TemporaryDirectory
 from typing_extensions import TypedDict
 
 from .. import __version__
-from ..base import format
+from ..base import format, source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
 from ..config.clauses import canonical, clauses_sha256
 from ..records.directory import (
     CLAUSES,
+    CONFIGURATION,
+    PLAN,
     SUMMARY,
     RunDirectory,
     as_read,
@@ -430,6 +432,12 @@ def _verdict(
         raise ConfigurationError(
             f"the clauses can't be judged again here (--no-again omits this check): {again}"
         ) from None
+    try:
+        kept = source.load(directory / CONFIGURATION)
+    except ConfigurationError:
+        kept = None
+    if kept != read_plan(directory).effective:
+        yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
     version = summary["run"]["versions"].get("switchbench")
     hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
     # The nodes' version is the command's: other nodes are refused. None: no node reported it.

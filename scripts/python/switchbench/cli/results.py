@@ -31,7 +31,7 @@ from ..records.directory import (
 )
 from ..records.results import load, write_hgrm
 from ..records.summary_form import checked
-from ..render.printer import make_console, whole_tables, write_csv
+from ..render.printer import make_console, whole_tables
 from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
 from .common import print_json, say_error
@@ -105,8 +105,7 @@ def report_command(args: argparse.Namespace) -> int:
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and sealing.is_signed(args.directory):
         raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")
-    measured = Measured.load(args.directory)
-    report = build.make(measured)
+    report = build.make(Measured.load(args.directory))
     replace_bytes(path, report.text.encode())
     print(path)
     if args.figures:
@@ -117,13 +116,6 @@ def report_command(args: argparse.Namespace) -> int:
         print(args.pdf)
     if args.hgrm:
         for path in write_hgrm(load(args.directory), args.hgrm):
-            print(path)
-    if args.table:
-        from ..analysis.data import export
-
-        written = export(args.directory, measured.summary, args.table)
-        written += write_csv(every(), measured.summary, args.table)
-        for path in written:
             print(path)
     for sentence in report.damage:
         say_error(sentence, "analysis")

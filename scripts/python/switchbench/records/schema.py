@@ -2,8 +2,8 @@
 """Forms of tables and records: what each column and each key holds.
 
 `switchbench run` writes the tables of a results directory, all other commands read them.
-tables.toml declares their columns: the page on results, the code book and the checks of what is
-read are made of it. Null is what could not be observed, never 0.
+tables.toml declares their columns: the page on results, the metadata of columns and the checks of
+what is read are made of it. Null is what could not be observed, never 0.
 
 record_forms.toml declares the nodes' records (doc/developer/node-protocol.md, "Records"). A line
 may be damaged or made up, and a node may be another's. A record that is read here has the types
@@ -71,7 +71,6 @@ def _group(name: str) -> list[ResultColumn]:
     return [ResultColumn(*row) for row in rows]
 
 
-EXPORT: list[list[str]] = _DECLARED["export"]["rows"]
 TITLES: dict[str, str] = {name: one["title"] for name, one in _DECLARED["tables"].items()}
 TABLES: dict[str, tuple[ResultColumn, ...]] = {
     name: tuple(

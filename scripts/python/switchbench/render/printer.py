@@ -9,11 +9,9 @@ them. CSV and JSON have all columns, in the declared units.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -22,7 +20,6 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base import format
-from ..base.errors import RunError
 from ..base.measures import COUNT, MEASURES, PERCENT
 from ..records.summary_form import at, definition
 from .first_screen import named
@@ -278,20 +275,6 @@ def whole_tables(specs: Iterable[Spec], summary: Summary) -> Iterator[Table]:
     """Yield the tables of a run that have rows, with all their columns."""
     shown = named(summary)
     yield from filter(None, (spec.whole(shown) for spec in specs))
-
-
-def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Path]:
-    """Write FOLDER/NAME.csv for each table of a run that has rows; return the paths."""
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for table in whole_tables(specs, summary):
-            written.append(folder / f"{table.name}.csv")
-            with written[-1].open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(table.lines())
-    except OSError as error:
-        raise RunError(f"can't write into {folder}: {error.strerror or error}") from error
-    return written
 
 
 # --- the terminal ---------------------------------------------------------------------------------
