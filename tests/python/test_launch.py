@@ -18,7 +18,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,14 +36,12 @@ from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, far, launcher_for, ssh
 from switchbench.run.launch.far import Answer, chosen, fan_out
-from switchbench.run.launch.slurm import SlurmLauncher
 from switchbench.run.launch.ssh import (
     OpenSsh,
     SshLauncher,
     resolved,
     side_by_side,
 )
-from switchbench.run.nodes import Interrupt
 
 GROUPS = {"left": "node[1-2]", "right": "node[3-4]"}
 
@@ -293,101 +290,6 @@ def test_a_run_that_nobody_is_left_for_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-# --- Slurm's commands ----------------------------------------------------------------------------
-
-
-FAKE_SALLOC = """\
-#!/bin/sh
-trap 'echo "salloc: Job allocation 7 has been revoked." >&2; exit 1' INT
-echo "salloc: Pending job allocation 7" >&2
-{then}
-"""
-GRANTED = 'echo "salloc: Granted job allocation 7" >&2'
-WAITS = "while :; do sleep 0.05; done"
-
-
-@dataclass
-class Slurm:
-    """A salloc that answers as it is set up, and a scancel that notes its arguments."""
-
-    folder: Path
-
-    def program(self, name: str, text: str) -> None:
-        program(self.folder / name, text)
-
-    def cancelled(self) -> list[str]:
-        noted = self.folder / "noted"
-        return noted.read_text().splitlines() if noted.exists() else []
-
-
-@pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    made = Slurm(in_path(tmp_path / "slurm", monkeypatch))
-    made.program("srun", "#!/bin/sh\n")
-    made.program("sinfo", "#!/bin/sh\n")
-    made.program("scancel", f'#!/bin/sh\necho "$@" >> {made.folder}/noted\n')
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    return made
-
-
-def test_an_allocation_is_given_back(
-    tmp_path: Path, slurm: Slurm, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slurm.program("salloc", FAKE_SALLOC.format(then=GRANTED))
-    reached = site(tmp_path, launch="slurm")
-    launcher = SlurmLauncher(reached)
-    with closing(launcher):
-        assert len(launcher.gather(reached.processes)) == 4  # an srun without a word
-        assert slurm.cancelled() == []
-    assert slurm.cancelled() == ["--quiet 7"]
-    assert capsys.readouterr().err == "slurm: Pending job allocation 7\n"
-    slurm.program("scancel", "#!/bin/sh\nexit 1\n")
-    launcher = SlurmLauncher(reached)
-    with closing(launcher):
-        launcher.gather(reached.processes)
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1] == "slurm: job 7 could not be ended: scancel 7"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_wait_for_slurm(
-    number: signal.Signals, tmp_path: Path, slurm: Slurm
-) -> None:
-    slurm.program("salloc", FAKE_SALLOC.format(then=f"kill -{number} {os.getpid()}\n{WAITS}"))
-    with Interrupt():
-        before = signal.getsignal(number)
-        reached = site(tmp_path, launch="slurm")
-        with pytest.raises(RunError, match=rf"interrupted \({number.name}\)"):
-            SlurmLauncher(reached).gather(reached.processes)
-        assert signal.getsignal(number) == before
-    assert slurm.cancelled() == ["--quiet 7"]
-
-
-def test_a_request_that_failed_leaves_no_job(tmp_path: Path, slurm: Slurm) -> None:
-    slurm.program("salloc", FAKE_SALLOC.format(then="echo 'salloc: error: no way' >&2; exit 1"))
-    reached = site(tmp_path, launch="slurm")
-    with pytest.raises(ConfigurationError, match=r"no allocation of node\[1-4\]: no way"):
-        SlurmLauncher(reached).gather(reached.processes)
-    assert slurm.cancelled() == ["--quiet 7"]
-
-
-def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm: Slurm) -> None:
-    slurm.program("sinfo", "#!/bin/sh\nprintf '%s\\n' 'node1|idle|none' 'node2|down*|No answer' "
-                           "'node3|drained|broken fan' 'node4|allocated|none'\n")  # fmt: skip
-    salloc = f'#!/bin/sh\necho "$@" > {slurm.folder}/asked\n{GRANTED}\n'
-    slurm.program("salloc", salloc)
-    slurm.program("srun", f"#!/bin/sh\necho switchbench-node {__version__}; read job\n")
-    reached = site(tmp_path, launch="slurm")
-    launcher = SlurmLauncher(reached)
-    with closing(launcher):
-        missing = launcher.gather(reached.processes)
-        assert missing == {
-            "node2": "Slurm can't give it (it is down*: No answer)",
-            "node3": "Slurm can't give it (it is drained: broken fan)",
-        }
-    assert "--nodelist=node[1,4] --nodes=2" in (slurm.folder / "asked").read_text()
-
-
 # --- side by side --------------------------------------------------------------------------------
 
 
@@ -411,7 +313,7 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
 
 def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ssh: Path) -> None:
     fake_ssh.write_text("#!/bin/sh\nexec sleep 30\n")
-    found = bind.answers(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["restore"]}, 0.2)
+    found = bind.carry_out(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["restore"]}, 0.2)
     why = "it took too long: it is not known what it did; ask again"
     assert found == {"node1": Answer(3, [why])}
 
@@ -591,7 +493,7 @@ class Far(Place):
 
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
         in_path(self.folder / "bin", monkeypatch)
-        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
         self.first("")
 
     def first(self, script: str) -> None:
@@ -620,19 +522,6 @@ class BySlurm(Far):
     )
     cut_off = 'echo "srun: error: Unable to create step for job 7: $host is down" >&2; exit 1'
     words = "node2 is down"
-
-    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().prepare(monkeypatch)
-        noted = self.folder / "noted"
-        program(self.folder / "bin" / "sinfo", "#!/bin/sh\n")
-        granted = f'echo made >> {noted}; echo "salloc: Granted job allocation 7" >&2'
-        program(self.folder / "bin" / "salloc", f"#!/bin/sh\n{granted}\n")
-        program(self.folder / "bin" / "scancel", f'#!/bin/sh\necho "given back" >> {noted}\n')
-
-    def is_given_back(self) -> bool:
-        noted = self.folder / "noted"
-        self.events = noted.read_text().splitlines() if noted.exists() else []
-        return super().is_given_back()
 
 
 class ByCommand(Far):

@@ -309,7 +309,7 @@ def test_a_library_that_is_missing_is_named(
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
 class TestCapabilities:
-    """A program as `push --privilege setcap` leaves it, run by another user than root."""
+    """A program as `push` with `privilege: setcap` leaves it, run by another user than root."""
 
     NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 

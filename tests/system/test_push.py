@@ -158,7 +158,8 @@ def test_capabilities_do_for_who_is_not_root(
     engine = open_folder / "current" / "switchbench-node"
     asked = {"transports": ["dpdk", "tcp"], **QUICK, "tests": [PAIRS]}
     for privilege in ("none", "setcap"):
-        done = push(hosts, tmp_path, site, "--to", str(open_folder), "--privilege", privilege)
+        chosen = f"site.ssh.privilege={privilege}"
+        done = push(hosts, tmp_path, site, "--to", str(open_folder), "--set", chosen)
         assert done.returncode == 0, done.stdout + done.stderr
         # As a user without any right, of the group that pushed.
         words = "setpriv --reuid=65534 --regid=0 --clear-groups --inh-caps=-all --"
@@ -170,7 +171,7 @@ def test_capabilities_do_for_who_is_not_root(
     assert result.status == 0, result.errors
     assert (engine.stat().st_mode & 0o777, engine.stat().st_uid) == (0o750, 0)
     site["ports"]["e0"]["driver"] = "af_xdp"
-    push(hosts, tmp_path, site, "--to", str(open_folder), "--privilege", "setcap")
+    push(hosts, tmp_path, site, "--to", str(open_folder), "--set", "site.ssh.privilege=setcap")
     result = hosts.run(tmp_path / "af_xdp", asked | {"site": site, "transports": ["dpdk"]}).complete
 
 
@@ -188,7 +189,7 @@ def test_sudo_runs_what_root_owns(hosts: sshkit.Hosts, open_folder: Path, tmp_pa
 
 def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     site = site_of(hosts) | {"ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}}}
-    done = push(hosts, tmp_path, site, "--privilege", "setcap")
+    done = push(hosts, tmp_path, site, "--set", "site.ssh.privilege=setcap")
     assert done.returncode == 2
     assert "is not enough for ports with `pci` (node1:e0)" in runs.sentence(done.stderr)
     assert not (hosts.home("node1") / far.SHARED_FOLDER.lstrip("/")).exists()

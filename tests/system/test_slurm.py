@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`launch: slurm` for real: slurmctld, munged and four slurmd's in a lab, srun starting four nodes.
+"""`launch: slurm` for real: slurmctld, munged and four slurmd's in a lab, srun starting nodes.
 
 All of Slurm has its own folder and its own ports; nothing of this system's is started or asked.
 """
@@ -139,70 +139,61 @@ def jobs(cluster: Cluster) -> list[str]:
     return cluster.output("squeue", "--noheader", "--format=%i").split()
 
 
-def no_jobs(cluster: Cluster) -> None:
-    runs.wait_until(lambda: not jobs(cluster), "the allocation is given back", 20)
+@pytest.fixture(params=["node[1-4]"])
+def allocated(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Commands run in an allocation."""
+    cluster.output("salloc", "--no-shell", f"--nodelist={request.param}")
+    (job,) = jobs(cluster)
+    cluster.variables["SLURM_JOB_ID"] = job
+    yield cluster
+    assert jobs(cluster) == [job]
+    del cluster.variables["SLURM_JOB_ID"]
+    cluster.output("scancel", job)
+    runs.wait_until(lambda: not jobs(cluster), "the allocation has ended", 20)
 
 
-def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_path: Path) -> None:
-    asked = configuration(cluster.site(), tests=[PAIRS, ALL_TO_ALL], transports=["dpdk", "tcp"])
+def test_a_run_in_an_allocation(allocated: Cluster, tmp_path: Path) -> None:
+    asked = configuration(allocated.site(), tests=[PAIRS, ALL_TO_ALL], transports=["dpdk", "tcp"])
     del asked["transport"]
-    result = cluster.run(tmp_path, asked | {"frame_size": 1518}).complete
+    result = allocated.run(tmp_path, asked | {"frame_size": 1518}).complete
     names = [node["node"] for node in result.summary["run"]["nodes"]]
     assert names == [f"node{i}" for i in range(1, 5)]
     assert result.summary["run"]["launch"] == "slurm"
     assert all(trial["state"] == "complete" for trial in result.summary["trials"])
-    no_jobs(cluster)
-    cluster.output("salloc", "--no-shell", "--nodes=4", "--nodelist=node[1-4]")
-    (job,) = jobs(cluster)
-    inside = configuration(cluster.site())
-    result = cluster.run(tmp_path / "inside", inside, SLURM_JOB_ID=job).complete
-    assert jobs(cluster) == [job]
-    cluster.output("scancel", job)
-    no_jobs(cluster)
 
 
-def test_a_node_that_is_killed_is_named(cluster: Cluster, tmp_path: Path) -> None:
-    with cluster.started(tmp_path, long(cluster.site())) as run:
+def test_a_node_that_is_killed_is_named(allocated: Cluster, tmp_path: Path) -> None:
+    with allocated.started(tmp_path, long(allocated.site())) as run:
         run.wait_for_load(phase=1)
         os.kill(run.node_pids("node3")[0], signal.SIGKILL)
         result = run.end()
     assert result.status == 3
     assert result.sentence == "node3 was ended by signal 9 there (Killed)"
     assert result.summary["status"] == "partial"
-    no_jobs(cluster)
 
 
-def test_nodes_end_with_the_command(cluster: Cluster, tmp_path: Path) -> None:
-    with cluster.started(tmp_path, long(cluster.site())) as run:
+def test_nodes_end_with_the_command(allocated: Cluster, tmp_path: Path) -> None:
+    with allocated.started(tmp_path, long(allocated.site())) as run:
         run.wait_for_load(phase=1)
         nodes = run.node_pids()
         run.process.kill()
         runs.wait_until(
             lambda: not any(map(runs.is_alive, nodes)), "the nodes are gone", STOP_LIMIT_S
         )
-    for job in jobs(cluster):  # nobody was left to give it back
-        cluster.output("scancel", job)
-    no_jobs(cluster)
 
 
-def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
-    """One that Slurm has as down, and one that dies as soon as it has its job."""
+@pytest.mark.parametrize("allocated", ["node[1-3]"], indirect=True)
+def test_the_run_goes_on_without_them(allocated: Cluster, tmp_path: Path) -> None:
+    """One outside the allocation, and one that dies as soon as it has its job."""
     engine = sshkit.engine(tmp_path, '[ "$*" != "--name node2" ] || { read -r job; exit 7; }')
-    cluster.output("scontrol", "update", "nodename=node4", "state=down", "reason=broken fan")
-    try:
-        site = cluster.site(engine=engine)
-        result = cluster.run(tmp_path, configuration(site))
-        assert result.status == 3
-        said = result.sentence
-        assert said == "node4: Slurm can't give it (it is down: broken fan)"
-        asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
-        result = cluster.run(tmp_path / "exclude", asked)
-    finally:
-        cluster.output("scontrol", "update", "nodename=node4", "state=resume")
+    site = allocated.site(engine=engine)
+    result = allocated.run(tmp_path, configuration(site))
+    assert result.status == 3
+    assert result.sentence.startswith("node4: Slurm starts nothing there (")
+    asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
+    result = allocated.run(tmp_path / "exclude", asked)
     assert result.status == 0, result.errors
     first, second = result.summary["run"]["excluded_hosts"]
-    assert first == {"host": "node4", "reason": "Slurm can't give it (it is down: broken fan)"}
-    assert second["host"] == "node2"
+    assert (first["host"], second["host"]) == ("node4", "node2")
     assert second["reason"].startswith("it ended with status 7; its last words: ")
     assert [node["node"] for node in result.summary["run"]["nodes"]] == ["node1", "node3"]
-    no_jobs(cluster)

@@ -310,7 +310,7 @@ def test_bind_on_all_hosts_at_once(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     site = hosts.site(config=str(config)) | {
         "ports": {"e0": {"network": "n", "pci": "0000:fb:1f.7"}},
         "overrides": {"node2": {"e0": {"pci": "0000:fb:1f.6"}}},
-        "bind": {"driver": "uio_pci_generic", "hugepages": 512},
+        "bind": {"driver": "uio_pci_generic"},
         "groups": {"rack1": "node[1-4]"},
     }
     path = str(runs.write(tmp_path, {"site": site, "tests": [PAIRS]}))

@@ -49,6 +49,7 @@ def boot(
         replace(
             machine,
             memory_mib=768,
+            hugepages=HUGEPAGES,
             cpus=2,
             iommu=driver == VFIO,
             modules=("vfio" if driver == VFIO else "uio", *modules),
@@ -68,7 +69,6 @@ def tool(guest: guests.Guest, verb: str, *words: str) -> subprocess.CompletedPro
 def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
     """Binds the device until the input ends."""
     words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
-    words += ["--hugepages", str(HUGEPAGES)]
     holder = vmkit.popen(guest, words)
     assert holder.stdin is not None
     holder.stdin.write("bind\n")
@@ -165,11 +165,10 @@ def picture(guest: guests.Guest) -> str:
         guest,
         f"""
         readlink /sys/bus/pci/devices/{PCI}/driver
-        cat /sys/bus/pci/devices/{PCI}/driver_override /proc/sys/vm/nr_hugepages
+        cat /sys/bus/pci/devices/{PCI}/driver_override
         cd /sys/class/net/eth0; cat address mtu flags tx_queue_len
         ip=/usr/sbin/ip; $ip -o address show dev eth0
         $ip -o route show table all dev eth0; $ip -o -6 route show table all dev eth0
-        ethtool -k eth0; grep -H . /proc/sys/net/ipv[46]/conf/eth0/* 2>/dev/null || true
         """,
     )
     text = re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)

@@ -28,11 +28,9 @@ PAIRS = {"name": "pairs", "partners": "neighbours"}
 CHAIN = {"name": "chain", "forward": False}
 
 
-def bind(
-    guest: guests.Guest, device: str, driver: str = UIO, *words: str
-) -> subprocess.CompletedProcess[str]:
+def bind(guest: guests.Guest, device: str, driver: str = UIO) -> subprocess.CompletedProcess[str]:
     """Binds a device."""
-    return pcikit.tool(guest, "bind", device, "--driver", driver, *words)
+    return pcikit.tool(guest, "bind", device, "--driver", driver)
 
 
 def restore(guest: guests.Guest) -> subprocess.CompletedProcess[str]:
@@ -53,8 +51,6 @@ def dress(guest: guests.Guest) -> None:
         $ip route add 10.9.0.0/16 via 198.18.0.77 table 100 metric 5
         $ip route add 10.8.0.0/16 dev eth0
         $ip -6 route add 2001:db8:8::/48 via 2001:db8:7::77 metric 7
-        ethtool -K eth0 gro off >/dev/null
-        echo 2 >/proc/sys/net/ipv4/conf/eth0/rp_filter
         """,
     )
 
@@ -75,13 +71,12 @@ def test_a_device_comes_back_as_it_was(lone: guests.Rig) -> None:
     before = pcikit.picture(guest)
     assert "10.9.0.0/16 via 198.18.0.77 table 100" in before
     assert "2001:db8:8::/48 via 2001:db8:7::77" in before
-    done = bind(guest, PCI, UIO, "--hugepages", "16")
+    done = bind(guest, PCI)
     assert (done.returncode, done.stdout) == (
         0,
         f"PCI device {PCI}: from e1000 to uio_pci_generic.\n",
     ), done.stderr
     assert pcikit.driver_of(guest) == UIO
-    assert pcikit.shell(guest, "cat /proc/sys/vm/nr_hugepages").strip() == "16"
     journal = json.loads(pcikit.shell(guest, f"cat {JOURNAL}"))
     (interface,) = journal["devices"][0]["interfaces"]
     assert (interface["name"], interface["mac"]) == ("eth0", "02:00:00:00:99:01")
@@ -324,7 +319,7 @@ def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
     }
     with pcikit.boot("virtio", UIO) as rig:
         site = vmkit.site(rig, iface="eth0", pci=PCI, line_rate="10Mbit")
-        site["bind"] = {"driver": UIO, "hugepages": 128}
+        site["bind"] = {"driver": UIO}
         result = runs.run(tmp_path, configuration | {"site": site})
     assert result.status == 0, result.errors
     summary = result.summary

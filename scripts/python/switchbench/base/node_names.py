@@ -39,7 +39,7 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 def refuse_strange(names: Iterable[str]) -> None:
     """Raise ValueError for a text that cannot be a host's name.
 
-    Names become words of command lines (ssh, salloc, ip) and are shown on terminals.
+    Names become words of command lines (ssh, srun, ip) and are shown on terminals.
     """
     for name in names:
         if not HOST.fullmatch(name):

@@ -43,6 +43,7 @@ from ..records.directory import (
 from ..records.store import Tables
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
+from ..run.launch.ssh import OpenSsh
 from .common import TYPES as TYPES
 from .common import load_runnable
 
@@ -121,11 +122,8 @@ def _begin(args: argparse.Namespace) -> Campaign:
         raise ConfigurationError(
             "campaign: a `suite` can't be run round by round: write `tests` with fixed loads"
         )
-    if not run.site.launcher.in_lab and not run.site.launcher.logs_in:
-        raise ConfigurationError(
-            f"campaign: links are read by ssh, and the site has launch: {run.site.launch}; use "
-            "`launch: ssh`"
-        )
+    if not run.site.launcher.in_lab:
+        OpenSsh.of(run.site)  # links are read by ssh
     at = {port.name: str(port.switch_port) for port in run.site.ports}
     whole = (0, len(device.ports) // 2 - 1)
     rounds = (

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.errors import ConfigurationError
-from ..base.programs import ENGINE
+from ..base.programs import ENGINE, PORT_BINDING
 from ..base.source import dotted, parse_assignment
 from ..hosts import alike, bind, doctor, push
 from ..labs import lab
@@ -96,26 +98,20 @@ def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str,
 def push_command(args: argparse.Namespace) -> int:
     """Copy the engine to a site's hosts; return the worst host's exit status."""
     site = load_site(args)
-    wanted = push.order(site, args.privilege, args.to)
-    answers = push.push(site, chosen(site, args.nodes), wanted)
+    wanted = push.order(site, args.to)
+    status = _show_answers(push.push(site, chosen(site, args.nodes), wanted))
+    is_usual = wanted.folder in ("", SHARED_FOLDER)
+    engine = ENGINE if is_usual else f"{wanted.folder}/{CURRENT}/{ENGINE}"
+    if OpenSsh.of(site).engine != engine:
+        print(f"the site names another engine: give it `ssh: {{engine: {engine}}}`")
+    return status
+
+
+def _show_answers(answers: Mapping[str, Answer]) -> int:
+    """Print the answers of hosts; return the worst host's exit status."""
     for line in side_by_side(answers):
         print(line)
-    for note in _notes(OpenSsh.of(site), wanted):
-        print(note)
     return max(answer.status or 0 for answer in answers.values())
-
-
-def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
-    """Return notes on settings that the site needs for `run` to use the pushed engine."""
-    if wanted.folder not in ("", SHARED_FOLDER):
-        engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
-        known = way.engine == engine
-    else:
-        engine, known = ENGINE, way.engine == ENGINE
-    notes = [] if known else [f"the site names another engine: give it `ssh: {{engine: {engine}}}`"]
-    if wanted.privilege != way.privilege:
-        notes.append(f"give the site `ssh: {{privilege: {wanted.privilege}}}`")
-    return notes
 
 
 # --- bind -----------------------------------------------------------------------------------------
@@ -124,7 +120,7 @@ def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
 def bind_command(args: argparse.Namespace) -> int:
     """Bind the PCI ports of a site's hosts to DPDK; return the worst exit status."""
     site = load_site(args)
-    return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))
+    return _show_answers(bind.carry_out(site, bind.bind_orders(site, args.nodes)))
 
 
 # --- restore --------------------------------------------------------------------------------------
@@ -133,9 +129,10 @@ def bind_command(args: argparse.Namespace) -> int:
 def restore_command(args: argparse.Namespace) -> int:
     """Restore the PCI ports of a site's hosts, or of this machine without a site."""
     if not names_site(args):
-        return bind.here(["restore"])
+        words = [sys.executable, str(PORT_BINDING), "restore"]
+        return subprocess.run(words, check=False).returncode
     site = load_site(args)
-    return bind.carry_out(site, bind.restore_orders(site, args.nodes))
+    return _show_answers(bind.carry_out(site, bind.restore_orders(site, args.nodes)))
 
 
 # --- lab ------------------------------------------------------------------------------------------

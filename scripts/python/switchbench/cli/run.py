@@ -96,7 +96,7 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
     if "--hosts" in dict(args.options):  # these hosts get the engine
-        answers = push.push(run.site, run.site.processes, push.order(run.site, None, None))
+        answers = push.push(run.site, run.site.processes, push.order(run.site))
         for line in () if args.quiet else side_by_side(answers):
             print(line, file=sys.stderr)
     launcher = launcher_for(run.site)

@@ -340,11 +340,9 @@ class RankOrder(Strict):
 
 
 class Bind(Strict):
-    """Driver of PCI devices for dpdk, and the return to their own driver (doc/how-to/bind.md)."""
+    """Driver of PCI devices for dpdk during a run (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
-    restore: Literal["always", "never"] = "always"
-    hugepages: Annotated[int, whole(1, 2**20, "the number of hugepages")] | None = None
 
 
 class Ssh(Strict):
@@ -360,9 +358,8 @@ class Ssh(Strict):
 
 
 class Slurm(Strict):
-    """srun's options for starting the nodes (doc/how-to/cluster.md)."""
+    """Engine that srun starts (doc/how-to/cluster.md)."""
 
-    options: list[value.Name] | None = None  # of srun
     engine: value.Name = ENGINE
 
 

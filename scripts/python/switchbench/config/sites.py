@@ -233,18 +233,6 @@ _KEYWORD = re.compile(r"[A-Za-z0-9]+")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 _JUMPS = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:\[\],-]*")
 
-# Options of Slurm that run a program or prevent a run, and the reason for each; any unambiguous
-# beginning of a name counts.
-_NOT_SLURMS = {
-    "--quiet": "hides the allocation's number, which is needed",
-    "--nodelist": "is not for the site to say: the hosts are those of `hosts`",
-    **dict.fromkeys(
-        ("--prolog", "--epilog", "--task-prolog", "--task-epilog", "--get-user-env", "--bcast"),
-        "runs a program, which a configuration may not",
-    ),
-}
-_SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
-
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
     """Return the launcher's mapping with all defaults; None for other launchers' mappings."""
@@ -255,13 +243,7 @@ def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
     if model.launch == "ssh":
         found["ssh"] = _ssh(model.ssh or Ssh(), place)
     elif model.launch == "slurm":
-        found["slurm"] = keys = model.slurm or Slurm()
-        for option in keys.options or ():
-            name = option.partition("=")[0]
-            name = _SHORT.get(name[:2], name) if name[1:2] != "-" else name
-            for full, why in _NOT_SLURMS.items():
-                if len(name) > 3 and full.startswith(name):
-                    raise place.problem(("slurm", "options"), f"{shown(option)[1:-1]} {why}")
+        found["slurm"] = model.slurm or Slurm()
     elif model.launch == "command":
         found["command"] = model.command
         if model.command is None:

@@ -173,11 +173,6 @@ class Survey:
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
     """Query hosts for all properties and compare their values."""
-    if not site.launcher.logs_in:
-        raise ConfigurationError(
-            f"doctor: hosts are reached by ssh, and the site has launch: {site.launch}; use "
-            "`--set site.launch=ssh` where ssh works"
-        )
     way = OpenSsh.of(site)
     facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
     paths = {

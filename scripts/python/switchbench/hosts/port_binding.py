@@ -27,7 +27,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +39,6 @@ USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
 NETWORK, BRIDGE = 0x02, 0x06  # PCI base classes
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-DRIVER = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)?")  # a name, or none: never a path
-SETTING = re.compile(r"ipv[46]/[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-WORDS = re.compile(r"[A-Za-z0-9-][\w.:/@%, -]*")  # words of ip(8)
-PAGES = re.compile(
-    r"/sys/(devices/system/node/node\d+|kernel/mm)/hugepages/hugepages-\d+kB/nr_hugepages"
-)
 TRY_S = 0.1  # interval between checks of slow kernel actions
 APPEAR_TRIES = 100  # an interface appears some time after its driver is bound
 RENAME_TRIES = 10  # udev renames it a moment later
@@ -152,12 +145,7 @@ def interfaces_of(pci: str) -> dict[int, str]:
     return {number(path / "dev_port", 0): path.name for path in sorted(paths)}
 
 
-def functions_of(pci: str) -> dict[str, str]:
-    """Return the PCI addresses of a device's virtual functions, by link name."""
-    return {path.name: target(path) for path in sorted(device(pci).glob("virtfn*"))}
-
-
-# --- ip(8), ethtool(8) ----------------------------------------------------------------------------
+# --- ip(8) ----------------------------------------------------------------------------------------
 
 
 def run(*words: str) -> str:
@@ -274,8 +262,6 @@ def way_of(tunnel: dict[str, Any]) -> list[str]:
 def check_guard(pci: str, connection: str) -> None:
     """Raise BindError for a device that carries traffic which the host needs."""
     names = list(interfaces_of(pci).values())
-    for function in functions_of(pci).values():
-        names += interfaces_of(function).values()
     if not names:
         return
     try:
@@ -342,12 +328,12 @@ def check_device(pci: str) -> None:
         "so that it is not known what it carries: move its interface here first (`ip -n NAME link "
         "set dev IFACE netns 1`), or unbind it.",
     )
-    for link, function in functions_of(pci).items():
-        block(
-            driver_of(function) in USER_DRIVERS,
-            f"PCI device {pci} has a virtual function ({link}) bound to {driver_of(function)}, "
-            "perhaps for a virtual machine: release it first.",
-        )
+    functions = device(pci, "sriov_numvfs")
+    block(
+        number(functions) > 0,
+        f"PCI device {pci} has virtual functions, which would go away with its driver: "
+        f"`echo 0 > {functions}` first.",
+    )
     path = device(pci, "driver_override")
     block(
         not os.access(path, os.W_OK),
@@ -501,7 +487,7 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | N
 
 
 def parsed(path: str, text: str) -> dict[str, Any]:
-    """Return the journal in a text, validated, because root writes to paths made of its names."""
+    """Return the journal in a text; BindError for one of another version."""
     try:
         journal: dict[str, Any] = json.loads(text)
         if journal["switchbench_bind"] != VERSION:
@@ -511,31 +497,7 @@ def parsed(path: str, text: str) -> dict[str, Any]:
             f"{path} is not a journal that this version can read (wanted switchbench_bind: "
             f"{VERSION}): restore with the version that wrote it ({error})."
         ) from None
-    try:
-        sound = all(pattern.fullmatch(word) for pattern, word in words_in(journal))
-    except (LookupError, TypeError, AttributeError):
-        sound = False
-    block(
-        not sound,
-        f"The journal {path} names a PCI address, driver, setting or file that is none: nothing is "
-        "restored from it.",
-    )
     return journal
-
-
-def words_in(journal: dict[str, Any]) -> Iterator[tuple[re.Pattern[str], str]]:
-    """Yield the words of a journal that restoring uses, each with the pattern that it must have."""
-    for key in journal["hugepages"]:
-        yield PAGES, key
-    for entry in journal["devices"]:
-        yield PCI, entry["pci"]
-        yield DRIVER, entry["driver"]
-        yield DRIVER, entry["driver_override"]
-        for interface in entry["interfaces"]:
-            for word in (interface["name"], *interface["addresses"], *interface["routes"]):
-                yield WORDS, word
-            for key in interface["settings"]:
-                yield SETTING, key
 
 
 def is_past(journal: dict[str, Any]) -> bool:
@@ -572,7 +534,7 @@ FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 
 
 def read_interface(name: str) -> dict[str, Any]:
-    """Return name, MAC, MTU, state, addresses, routes and offloads of an interface.
+    """Return name, MAC, MTU, state, addresses and routes of an interface.
 
     Addresses and routes are in ip(8)'s own words, which it accepts again.
     """
@@ -593,7 +555,6 @@ def read_interface(name: str) -> dict[str, Any]:
         # the kernel makes RFC 8981's addresses itself
         "addresses": [words_of(one) for one in link["addr_info"] if not one.get("temporary")],
         "routes": routes,
-        "offloads": read_offloads(name),
     }
 
 
@@ -620,7 +581,6 @@ def write_interface(name: str, state: dict[str, Any]) -> None:
             down = () if key == "mtu" else ("down",)
             run("ip", "link", "set", "dev", name, *down, word, str(state[key]))
         name = new
-    write_offloads(new, state["offloads"])
     run("ip", "link", "set", "dev", new, "up" if state["up"] else "down")
     add_all(new, [f"address replace {words} dev {new}" for words in state["addresses"]])
     add_all(new, [f"{words[:2]} route append {words[2:]}" for words in state["routes"]])
@@ -649,64 +609,6 @@ def add_all(name: str, commands: list[str]) -> None:
             time.sleep(TRY_S)
         commands = left
     raise BindError(f"Interface {name} can't be made as it was: {problem}", 3)
-
-
-def read_offloads(name: str) -> dict[str, bool]:
-    """Return the requested state of each changeable offload of an interface."""
-    found = {}
-    for line in run("ethtool", "-k", name).splitlines()[1:]:
-        word, _, state = line.strip().partition(": ")
-        if "[fixed]" not in state:
-            found[word] = "on" in (state.split()[0], state.rstrip("]").split()[-1])
-    return found
-
-
-def write_offloads(name: str, offloads: dict[str, bool]) -> None:
-    """Change the offloads of an interface that differ and can be changed."""
-    now = read_offloads(name)
-    words = [
-        (word, "on" if on else "off") for word, on in offloads.items() if now.get(word, on) != on
-    ]
-    if words:
-        run("ethtool", "-K", name, *(word for pair in words for word in pair))
-
-
-def read_settings(name: str) -> dict[str, str]:
-    """Return the kernel's settings of an interface (/proc/sys/net/ipv[46]/conf/NAME)."""
-    paths = sorted(at("proc/sys/net").glob(f"ipv[46]/conf/{name}/*"))
-    return {f"{path.parts[-4]}/{path.name}": value for path in paths if (value := read(path))}
-
-
-def write_settings(name: str, settings: dict[str, str]) -> None:
-    """Write an interface's settings that differ, skipping those that the kernel rejects."""
-    for key, value in settings.items():
-        family, _, setting = key.partition("/")
-        path = at("proc/sys/net", family, "conf", name, setting)
-        if read(path) not in ("", value):
-            with contextlib.suppress(OSError):
-                write(path, value)
-
-
-def read_hugepages() -> dict[str, int]:
-    """Return the number of reserved hugepages by kernel file, per NUMA node where there are any."""
-    for folder in ("sys/devices/system/node", "sys/kernel/mm"):
-        paths = sorted(ROOT.glob(f"{folder}/**/hugepages-*/nr_hugepages"))
-        if paths:
-            return {f"/{path.relative_to(ROOT)}": number(path, 0) for path in paths}
-    return {}
-
-
-def reserve_hugepages(count: int) -> None:
-    """Reserve at least `count` hugepages of 2 MiB; BindError where memory is short."""
-    path = at("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
-    if number(path, 0) < count:
-        put(path, str(count), f"{count} hugepages can't be reserved")
-    block(
-        number(path, 0) < count,
-        f"Only {number(path, 0)} of {count} hugepages of 2 MiB could be reserved: memory is short "
-        "or in pieces; reserve them right after the boot.",
-        3,
-    )
 
 
 # --- binding --------------------------------------------------------------------------------------
@@ -744,17 +646,6 @@ def set_override(pci: str, driver: str) -> None:
         put(device(pci, "driver_override"), driver or "\n", problem)
 
 
-def set_functions(pci: str, count: int) -> None:
-    """Set the number of a device's virtual functions."""
-    path, problem = device(pci, "sriov_numvfs"), f"PCI device {pci} can't have {count} functions"
-    now = number(path)
-    if count < 0 or now in (-1, count):
-        return
-    if now > 0 and count > 0:  # the kernel changes the number only from or to 0
-        put(path, "0", problem)
-    put(path, str(count), problem)
-
-
 def bind(args: argparse.Namespace) -> bool:
     """Bind all devices, or undo every change.
 
@@ -767,15 +658,13 @@ def bind(args: argparse.Namespace) -> bool:
         "switchbench_bind": VERSION,
         "boot": read(at(BOOT_ID)),
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "hugepages": read_hugepages() if args.hugepages else {},
         "devices": [
             {
                 "pci": pci,
                 "driver": driver_of(pci),
                 "driver_override": override_of(pci),
-                "vfs": number(device(pci, "sriov_numvfs")),
                 "interfaces": [
-                    {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
+                    {**read_interface(name), "dev_port": port}
                     for port, name in interfaces_of(pci).items()
                 ],
             }
@@ -785,11 +674,8 @@ def bind(args: argparse.Namespace) -> bool:
     write_journal(args.journal, journal)
     with opened_journal(args.journal, lock=True):
         try:
-            if args.hugepages:
-                reserve_hugepages(args.hugepages)
             for entry in journal["devices"]:
                 pci = entry["pci"]
-                set_functions(pci, 0 if entry["vfs"] > 0 else -1)
                 set_override(pci, args.driver)
                 change_driver(pci, args.driver)
                 say(f"PCI device {pci}: from {entry['driver'] or 'no driver'} to {args.driver}.")
@@ -828,7 +714,7 @@ def await_interface(pci: str, state: dict[str, Any]) -> str:
 
 
 def restore_device(entry: dict[str, Any]) -> None:
-    """Restore one device's driver, functions and interfaces from its journal entry."""
+    """Restore one device's driver and interfaces from its journal entry."""
     pci = entry["pci"]
     block(
         not device(pci).exists(),
@@ -837,7 +723,6 @@ def restore_device(entry: dict[str, Any]) -> None:
     )
     set_override(pci, entry["driver_override"])
     change_driver(pci, entry["driver"])
-    set_functions(pci, entry["vfs"])
     for state in entry["interfaces"]:
         name = await_interface(pci, state)
         block(
@@ -846,32 +731,21 @@ def restore_device(entry: dict[str, Any]) -> None:
             f"{APPEAR_TRIES * TRY_S:.0f} s: see the kernel's log, then restore again.",
             3,
         )
-        write_settings(name, state["settings"])
         write_interface(name, state)
     say(f"PCI device {pci}: back at {entry['driver'] or 'no driver'}.")
 
 
 def restore_all(journal: dict[str, Any]) -> BindError | None:
     """Restore all devices, the last change first, despite errors; return the first error."""
-    steps = [partial(restore_device, entry) for entry in reversed(journal["devices"])]
-    steps.append(partial(restore_hugepages, journal["hugepages"]))
     first = None
-    for step in steps:
+    for entry in reversed(journal["devices"]):
         try:
-            step()
+            restore_device(entry)
         except BindError as error:
             first = first or error
         except (OSError, LookupError, TypeError, ValueError) as error:
             first = first or BindError(f"The journal can't be followed: {error!r}.", 3)
     return first
-
-
-def restore_hugepages(pages: dict[str, int]) -> None:
-    """Restore the numbers of reserved hugepages."""
-    for key, count in pages.items():
-        path = at(key[1:])
-        if number(path, 0) != count:
-            put(path, str(int(count)), f"The hugepages can't be restored ({path})")
 
 
 def check_holders(journal: dict[str, Any]) -> None:
@@ -906,13 +780,7 @@ def restore(args: argparse.Namespace, past_only: bool = False) -> None:
                 say(f"There is nothing to restore: no journal {args.journal}.")
             return
         if is_past(journal):
-            for entry in journal["devices"]:
-                now = driver_of(entry["pci"])
-                say(
-                    f"PCI device {entry['pci']}: the machine has been booted since "
-                    f"{journal['made']}; the device is {f'at {now}' if now else 'without a driver'}"
-                    f" by itself{', as before' if now == entry['driver'] else ''}."
-                )
+            say(f"The boot since {journal['made']} has restored the devices of the journal.")
         else:
             block(past_only, f"Another process has just written {args.journal}: restore first.", 3)
             check_holders(journal)
@@ -951,7 +819,7 @@ def hold(args: argparse.Namespace) -> None:
     with opened_journal(args.journal, lock=True):
         while await_line():
             pass
-    if not mine or args.keep:
+    if not mine:
         return
     for left in reversed(range(BUSY_TRIES)):
         try:
@@ -980,9 +848,6 @@ def main(words: list[str] | None = None) -> int:
         if verb != "restore":
             own.add_argument("addresses", nargs="+", metavar="ADDRESS", help="as 0000:3b:00.0")
             own.add_argument("--driver", choices=USER_DRIVERS, required=True)
-            own.add_argument("--hugepages", type=int, default=0, help="of 2 MiB, at least so many")
-        if verb == "hold":
-            own.add_argument("--keep", action="store_true", help="do not restore")
     args = parser.parse_args(words)
     args.connection = args.connection.partition(" ")[0]
     # A half-done change is completed or undone before a signal counts.

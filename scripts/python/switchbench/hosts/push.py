@@ -349,27 +349,22 @@ class PushOrder:
         return script if self.privilege == "none" else ["sh", "-c", _AS_ROOT, "sh", *script]
 
 
-def order(site: Site, privilege: str | None, folder: Path | None) -> PushOrder:
+def order(site: Site, folder: Path | None = None) -> PushOrder:
     """Return the push order for a site; ConfigurationError if a port needs more privilege."""
-    if not site.launcher.logs_in:
-        raise ConfigurationError(
-            f"push: hosts are reached by ssh, and the site has launch: {site.launch}; use "
-            "`--set site.launch=ssh` where ssh works"
-        )
-    chosen = privilege or OpenSsh.of(site).privilege
-    capabilities = _capabilities(site) if chosen == "setcap" else ()
-    default = "" if chosen == "none" else SHARED_FOLDER
+    privilege = OpenSsh.of(site).privilege
+    capabilities = _capabilities(site) if privilege == "setcap" else ()
+    default = "" if privilege == "none" else SHARED_FOLDER
     if folder is not None and not folder.is_absolute():
         raise ConfigurationError(f"push: --to {folder}: a full path is needed, the same on all")
-    return PushOrder(collect(), chosen, str(folder or default), capabilities)
+    return PushOrder(collect(), privilege, str(folder or default), capabilities)
 
 
 def _capabilities(site: Site) -> tuple[str, ...]:
     devices = [port.name for port in site.ports if "pci" in port.engine]
     if devices:
         raise ConfigurationError(
-            f"push: --privilege setcap is not enough for ports with `pci` ({devices[0]}): their "
-            "devices and drivers are root's files; say --privilege sudo, or log in as root"
+            f"push: `privilege: setcap` is not enough for ports with `pci` ({devices[0]}): their "
+            "devices and drivers are root's files; use `privilege: sudo`, or log in as root"
         )
     several = any(len(process.ports) > 1 for process in site.processes)
     xdp = any(port.engine.get("driver") == "af_xdp" for port in site.ports)
@@ -386,7 +381,7 @@ _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[str, Answer]:
     """Copy the engine to hosts; return the result of each in words."""
-    way = replace(OpenSsh.of(site), privilege=wanted.privilege)
+    way = OpenSsh.of(site)
 
     def send(hosts: Sequence[str], task: str, limit_s: float, *archive: Path) -> dict[str, Answer]:
         line = f"exec {shlex.join(wanted.words(task))}"

@@ -645,7 +645,6 @@ END_LIMIT_S = 90.0  # end of an engine, return of drivers and links
 
 def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
     """Return the arguments of the binding program for a node of the job document."""
-    wanted = site.effective["bind"]
     devices = [
         port["pci"]
         for port in node["ports"]
@@ -653,10 +652,7 @@ def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
     ]
     if not devices:
         return []
-    words = ["hold", *dict.fromkeys(devices), "--driver", wanted["driver"]]
-    if wanted.get("hugepages"):
-        words += ["--hugepages", str(wanted["hugepages"])]
-    return [*words, "--keep"] if wanted.get("restore") == "never" else words
+    return ["hold", *dict.fromkeys(devices), "--driver", site.effective["bind"]["driver"]]
 
 
 class Binder:

@@ -64,7 +64,12 @@ class OpenSsh:
 
     @classmethod
     def of(cls, site: Site) -> OpenSsh:
-        """Return the settings of a site."""
+        """Return the settings of a site; ConfigurationError for one that is not reached by ssh."""
+        if not site.launcher.logs_in:
+            raise ConfigurationError(
+                f"hosts are reached by ssh, and the site has launch: {site.launch}; give "
+                "it `launch: ssh` where ssh works"
+            )
         keys: dict[str, Any] = dict(site.effective["ssh"])
         timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
         return cls(**keys, timeout_s=timeout_ns / 1e9)
