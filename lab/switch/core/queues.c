@@ -245,6 +245,26 @@ void model_refused(struct model *model, const struct model_frame *frame, enum mo
     model->truth[frame->out].dropped[why]++;
 }
 
+void model_receive(struct model *model, unsigned port, struct model_frame *frame,
+                   int64_t earliest_ns)
+{
+    struct input *input = &model->inputs[port];
+    int64_t start = earliest_ns > model->now_ns ? earliest_ns : model->now_ns;
+    bool alone = input->arriving.first == NULL;
+
+    if (start < input->paused_until_ns)
+        start = input->paused_until_ns;
+    if (start < input->wire.free_ns)
+        start = input->wire.free_ns;
+    frame->in = (uint8_t)port;
+    frame->marks = 0;
+    frame->time_ns = serve(&input->wire, start, wire_bytes(frame));
+    fifo_push(&input->arriving, frame);
+    model->inside++;
+    if (alone)
+        wake(model, agent_input(model, port), frame->time_ns);
+}
+
 static void finish(struct model *model, unsigned port)
 {
     struct output *output = &model->outputs[port];

@@ -105,26 +105,6 @@ static void input_act(struct model *model, unsigned port)
     route(model, frame);
 }
 
-void model_receive(struct model *model, unsigned port, struct model_frame *frame,
-                   int64_t earliest_ns)
-{
-    struct input *input = &model->inputs[port];
-    int64_t start = earliest_ns > model->now_ns ? earliest_ns : model->now_ns;
-    bool alone = input->arriving.first == NULL;
-
-    if (start < input->paused_until_ns)
-        start = input->paused_until_ns;
-    if (start < input->wire.free_ns)
-        start = input->wire.free_ns;
-    frame->in = (uint8_t)port;
-    frame->marks = 0;
-    frame->time_ns = serve(&input->wire, start, wire_bytes(frame));
-    fifo_push(&input->arriving, frame);
-    model->inside++;
-    if (alone)
-        wake(model, agent_input(model, port), frame->time_ns);
-}
-
 int64_t model_wire_free(const struct model *model, unsigned port)
 {
     const struct input *input = &model->inputs[port];
