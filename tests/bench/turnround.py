@@ -5,9 +5,8 @@
 AAPC of 16 ranks (shift, 15 phases), one process each, in an unshaped lab; each flow moves 64 KiB
 over tcp. `switchbench run` as a person starts it, so everything is in it that a run does. From the
 records: a transfer takes from the agreed start until the last byte is in anywhere; between that
-moment and the next agreed start lies the turn-round. It is compared with the barrier of as many
-processes in namespaces (barrier_node, p50), measured in turn with it. The whole plan's time is
-printed, too: what is done while a transfer runs makes the transfers longer.
+moment and the next agreed start lies the turn-round. The whole plan's time is printed, too: what is
+done while a transfer runs makes the transfers longer.
 
     tests/bench/turnround.py [--node build/engine/switchbench-node] [--rounds 5]
 """
@@ -21,12 +20,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from barrier_mpi import ours
-from common import NODE, Figures, arguments, built, medians_in_turn, need, switchbench, verdict
-from spaces import spaces
+from common import NODE, Figures, arguments, medians_in_turn, need, switchbench, verdict
 
 RANKS = 16
-BARRIERS = 500
+TURN_US, SKEW_US = 10_000.0, 5000.0
 LAB = {
     "topology": 1, "rate": "unlimited", "modules": ["switch"], "nodes": {f"node[1-{RANKS}]": {}},
 }  # fmt: skip
@@ -60,28 +57,19 @@ def run(node: Path, folder: Path) -> Figures:
     return turns_of(results)
 
 
-def barrier(program: Path) -> Figures:
-    """Run the barrier once."""
-    with spaces(RANKS) as names:
-        return ours(program, names, BARRIERS)
-
-
 def main() -> None:
-    """Run both in turn, then print the verdicts."""
-    options = arguments(__doc__, node=NODE, program=built("barrier_node")).parse_args()
+    """Run, then print the verdicts."""
+    options = arguments(__doc__, node=NODE).parse_args()
     need("ip", root=True)
     with tempfile.TemporaryDirectory(prefix="switchbench-turnround-") as name:
         folder = Path(name)
         (folder / "sixteen.yaml").write_text(json.dumps(LAB))  # JSON is YAML, too
         conf = {"switchbench": 1, "site": {"lab": "sixteen.yaml"}, "transport": "tcp"}
         (folder / "conf.yaml").write_text(json.dumps(conf | {"load": "100%", "tests": [TEST]}))
-        found = medians_in_turn(
-            options.rounds,
-            {"run": lambda: run(options.node, folder), "barrier": lambda: barrier(options.program)},
-        )
-    turns = found["run"]["turn-round us"] / found["barrier"]["p50 us"]
-    verdict("turn-round, in barriers", turns, 2.0, at_most=True)
-    verdict("start skew", found["run"]["start skew us"], 5000.0, unit="us", at_most=True)
+        subjects = {"run": lambda: run(options.node, folder)}
+        found = medians_in_turn(options.rounds, subjects)["run"]
+    verdict("turn-round", found["turn-round us"], TURN_US, unit="us", at_most=True)
+    verdict("start skew", found["start skew us"], SKEW_US, unit="us", at_most=True)
 
 
 if __name__ == "__main__":
