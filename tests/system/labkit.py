@@ -8,10 +8,10 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
@@ -20,7 +20,6 @@ import pytest
 import yaml
 from pyroute2 import IPRoute
 
-import counters
 from switchbench import labs
 from switchbench.labs import Lab, LabError, LabNode, devices, namespaces, switches
 from switchbench.topology import lab_addresses
@@ -141,9 +140,66 @@ def node_pid(lab_name: str, node: str) -> int:
     return pid
 
 
+@dataclass(frozen=True)
+class PortCounters:
+    """Frames at the switch port of one node, as the switch's kernel counts them.
+
+    frames_from_node -> [queue: dropped_from_node] -> bridge -> [queue: dropped_to_node]
+        -> frames_to_node
+
+    What a queue still holds is in neither of its ends: read after the drain. `host_dropped` were
+    lost because this machine was too slow, both ways: no switch would have done that.
+    """
+
+    frames_from_node: int
+    dropped_from_node: int
+    frames_to_node: int
+    dropped_to_node: int
+    host_dropped: int
+
+    def __sub__(self, earlier: PortCounters) -> PortCounters:
+        pairs = zip(astuple(self), astuple(earlier), strict=True)
+        return PortCounters(*(now - before for now, before in pairs))
+
+
+def counters(lab: Lab) -> dict[str, PortCounters]:
+    """Return the counters of every node's port now, read in the switch's namespace only."""
+
+    def read(netlink: IPRoute) -> dict[str, PortCounters]:
+        links = {link.get("ifname"): (link["index"], link.get("stats64")) for link in
+                 netlink.get_links()}  # fmt: skip
+        drops: dict[int, int] = {}
+        for qdisc in netlink.get_qdiscs():
+            if qdisc.get("kind") == "tbf":
+                queue = qdisc.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")
+                drops[qdisc["index"]] = int(queue["drops"])
+        found = {}
+        for node in lab.topology.nodes:
+            index, port = links[lab_addresses.switch_port(node)]
+            inbound, behind = links.get(lab_addresses.inbound_shaper(node), (0, None))
+            devices = [port, behind] if behind else [port]
+            found[node.name] = PortCounters(
+                frames_from_node=port["rx_packets"],
+                dropped_from_node=drops.get(inbound, 0),
+                frames_to_node=port["tx_packets"],
+                dropped_to_node=drops.get(index, 0),
+                host_dropped=sum(one["rx_dropped"] + one["tx_dropped"] for one in devices),
+            )
+        return found
+
+    return over_netlink(lab, "switch", read)
+
+
+def subtracted(
+    now: Mapping[str, PortCounters], earlier: Mapping[str, PortCounters]
+) -> dict[str, PortCounters]:
+    """Return what every port counted in between."""
+    return {name: port - earlier[name] for name, port in now.items()}
+
+
 def frames_from_nodes(lab: Lab) -> int:
     """Return all frames that the switch's ports got from the nodes so far."""
-    return sum(node.frames_from_node for node in counters.read(lab).nodes.values())
+    return sum(port.frames_from_node for port in counters(lab).values())
 
 
 class Trace:
@@ -207,46 +263,6 @@ def send_at_once(source: LabNode, destination: LabNode, size: int, count: int) -
     with packet_socket(source) as sock:
         for _ in range(count):
             sock.send(content)
-
-
-class Sender:
-    """Sends frames at a steady rate from a thread, until it is stopped."""
-
-    def __init__(self, source: LabNode, destination: LabNode, size: int, layer1_bps: float):
-        self.sent = 0
-        self._socket = packet_socket(source)
-        self._frame = frame(source, destination.mac, size)
-        self._interval_s = max(size + 24, 84) * 8 / layer1_bps
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        start = time.monotonic()
-        while not self._stop.wait(max(0.002, self._interval_s)):
-            due = int((time.monotonic() - start) / self._interval_s)
-            while self.sent < due and not self._stop.is_set():
-                self._socket.send(self._frame)
-                self.sent += 1
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._socket.close()
-
-
-@contextmanager
-def sending(senders: list[Sender]) -> Iterator[None]:
-    """Let all of them send during the block."""
-    for sender in senders:
-        sender.start()
-    try:
-        yield
-    finally:
-        for sender in senders:
-            sender.stop()
 
 
 def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:

@@ -56,31 +56,14 @@ class Terminal:
         """Types them; "\x03" is Ctrl-C."""
         os.write(self._master, keys.encode())
 
-    def hang_up(self) -> None:
-        """Close the terminal, as a closed window does."""
-        os.close(self._master)
-        os.close(self._slave)
-        self._master = self._slave = -1
-
-    def close(self) -> None:
-        """Lets go of it."""
-        for end in (self._master, self._slave):
-            if end >= 0:
-                os.close(end)
-
     def turn(self, limit_s: float = _TURN_S) -> bool:
-        """Shows what was written meanwhile; whether anything was."""
-        text = self.take(limit_s)
-        self._stream.feed(text)
-        return bool(text)
-
-    def take(self, limit_s: float) -> bytes:
-        """Keep the output so far without showing it."""
+        """Show what was written meanwhile; return whether anything was."""
         if not select.select([self._master], [], [], limit_s)[0]:
-            return b""
+            return False
         text = os.read(self._master, _CHUNK)
         self.raw += text
-        return text
+        self._stream.feed(text)
+        return bool(text)
 
     def until(self, seen: Callable[[], object], what: str, limit_s: float = 60) -> None:
         """Looks on until something is seen."""
@@ -132,4 +115,5 @@ def on_terminal(words: Sequence[str], columns: int = 100, rows: int = 30) -> Ite
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        terminal.close()
+        os.close(master)
+        os.close(slave)

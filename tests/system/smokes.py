@@ -15,12 +15,12 @@ SMOKES = {
         "bridges"
     ),
     "test_lab.py::test_a_second_run_is_refused_and_the_holder_named": "a second run on a lab",
-    "test_lab.py::test_what_a_killed_run_left_is_cleaned": "after a killed run",
+    "test_lab.py::test_what_a_killed_run_left_is_cleaned[bridges]": "after a killed run",
     "test_lab_rootless.py::test_a_session_carries_traffic_and_leaves_nothing": "without root",
     "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch-ovs]": (
         "Open vSwitch"
     ),
-    "test_detection.py::test_a_fault_is_named[drop-2000-1s]": "the modelled switch",
+    "test_detection.py::test_a_fault_is_named[drop]": "the modelled switch",
     # What is measured.
     "test_show.py::test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees[one-switch]": (
         "dpdk, and the kernel's own counters"

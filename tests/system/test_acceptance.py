@@ -5,7 +5,6 @@ is too small fails; and signed results are distinguished from changed ones."""
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ import labkit
 import runs
 import sshkit
 from switchbench.base import programs
-from switchbench.cli.main import main
 
 pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
@@ -102,59 +100,3 @@ def test_both_are_as_they_were_signed(bench: Bench) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert "lab@example with ED25519 key" in done.stdout
         assert f": {word}: " in done.stdout
-
-
-def test_a_changed_byte_in_any_file_is_named(
-    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = [path.name for path in bench.good.directory.iterdir()]
-    assert {"flows.parquet", "configuration.yaml", "switch.ndjson", "manifest.json"} <= set(names)
-    for name in names:
-        copy = tmp_path / "copy"
-        shutil.copytree(bench.good.directory, copy)
-        path = copy / name
-        content = bytearray(path.read_bytes() or b" ")
-        content[len(content) // 2] ^= 0x02
-        path.write_bytes(content)
-        assert main(["verify", str(copy), "--allowed-signers", str(bench.allowed)]) == 2, name
-        (sentence,) = capsys.readouterr().err.splitlines()
-        assert name in sentence.removeprefix(f"switchbench: {copy}")
-        shutil.rmtree(copy)
-
-
-def test_the_failed_ones_summary_does_not_pass_for_the_good_ones(
-    bench: Bench, tmp_path: Path
-) -> None:
-    """All of the good run's files but its tables, sealed anew without a signature."""
-    forged = tmp_path / "forged"
-    shutil.copytree(bench.good.directory, forged)
-    for table in bench.bad.directory.glob("*.parquet"):
-        shutil.copy(table, forged)
-    for signature in forged.glob("manifest.json*"):
-        signature.unlink()
-    assert runs.execute("sign", str(forged), "--key", str(bench.key)).returncode == 0
-    done = verify(forged, bench)
-    assert done.returncode == 2
-    assert "summary.json is not what the tables amount to" in done.stderr
-
-
-def test_a_summary_made_again_is_the_same(bench: Bench, tmp_path: Path) -> None:
-    copy = tmp_path / "again"
-    shutil.copytree(bench.bad.directory, copy)
-    assert runs.execute("table", str(copy), "--again").returncode == 1
-    for name in ("summary.json", "manifest.json"):
-        assert (copy / name).read_bytes() == (bench.bad.directory / name).read_bytes()
-
-
-def test_what_is_refused_before_any_traffic(tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path / "out"))
-    for words, sentence in (
-        (("--set", "expect.0.where.pattern=ring"), "no trial of this run has ring (B.1)"),
-        (("--set", "about.cables=~"), "about.cables: is missing: profile acceptance needs"),
-        (("--sign", str(tmp_path / "none")), "none can't be read: No such file or directory"),
-    ):
-        done = runs.execute("run", str(CONF), *out, *words)
-        assert done.returncode == 2, words
-        (line,) = done.stderr.splitlines()
-        assert sentence in line
-        assert not (tmp_path / "out").exists()

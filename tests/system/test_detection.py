@@ -22,16 +22,8 @@ pytestmark = [labkit.needs_lab, labkit.needs_switch]
 CHAIN = {"pattern": "chain"}  # every port has another set of flows
 ALL = {"pattern": "aapc"}  # senders are told apart from receivers
 QUICK = {"profile": "quick", "transport": "dpdk", "warmup": "200ms", "tests": [CHAIN]}
-# 37,000 frames/s a flow; probes of latency among them, so that the switch strikes some, too.
-PROBED = {"latency": {"probes": "1000/s"}}
-SMALL = QUICK | PROBED | {"frame_size": 64, "load": "25%", "flood_limit": 0}
-RATES = [(2_000, "1s"), (100_000, "20s")]  # one in so many frames; over 2 million in all
-# 100 in all; on a busy machine each takes its time.
-SEEDS = [range(1, 2), *(range(first, first + 25) for first in range(1, 101, 25))]
+SMALL = QUICK | {"latency": {"probes": 0}, "frame_size": 64, "load": "25%", "flood_limit": 0}
 
-PROBES = "lost probes"  # beside the kinds of faults
-# What the tag of probes and of their answers differs by from the load's (dpdk/probe.h).
-PROBE_TAGS = (0x5A3C, 0xA5C3)
 
 # What a fault does to a flow: its kind here, and what the switch wrote of it.
 PLANTED: dict[str, tuple[str, Callable[[Record], int]]] = {
@@ -91,26 +83,6 @@ def lost_in_hosts(result: runs.Result) -> bool:
     return before or any(flow["dropped"]["host"] for flow in flows)
 
 
-def lost_probes(result: runs.Result) -> tuple[Counts, Counts]:
-    """Probes that never came back: as the switch wrote, of both ways, and as their source says."""
-    struck: Counter[tuple[str, str]] = Counter()
-    ours = tags(result)
-    for flow in result.switch("flow"):
-        if flow["tag"] is None:
-            continue
-        missing = gone(flow) + flow.get("misdelivered", 0) + flow.get("corrupted", 0)
-        if flow["tag"] ^ PROBE_TAGS[0] in ours:
-            struck[PROBES, name(flow)] += missing
-        elif flow["tag"] ^ PROBE_TAGS[1] in ours:
-            struck[PROBES, name(flow, "destination", "source")] += missing
-    said: Counter[tuple[str, str]] = Counter()
-    for record in result.records("histogram"):
-        if record["kind"] == "round_trip":
-            ends = f"{record['src']} -> {record['dst']}".replace(":e0", "")
-            said[PROBES, ends] += record["lost"] or 0
-    return +struck, +said
-
-
 def found(result: runs.Result) -> Counts:
     """Return what the records of flows count, by kind and flow (with the wrong port)."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -154,17 +126,9 @@ def suspects(result: runs.Result) -> set[tuple[str, str]]:
 
 
 def compare(expected: Counts, result: runs.Result) -> None:
-    """The same kinds, flows and counts: nothing left out and nothing beside them.
-
-    A host without its core may also lose a probe, or not answer one: then its source misses more of
-    them than the switch took.
-    """
-    struck, missed = lost_probes(result)
-    if lost_in_hosts(result):
-        assert all(missed.get(key, 0) >= n for key, n in struck.items())
-        struck = missed
-    expected = {key: n for key, n in expected.items() if n} | struck
-    assert found(result) | missed == expected, result.output + result.errors
+    """The same kinds, flows and counts: nothing left out and nothing beside them."""
+    expected = {key: n for key, n in expected.items() if n}
+    assert found(result) == expected, result.output + result.errors
 
 
 def undisturbed(directory: Path, configuration: Record) -> runs.Result:
@@ -182,12 +146,11 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
     return result
 
 
-@pytest.mark.parametrize(("one_in", "window"), RATES)
 @pytest.mark.parametrize("kind", PLANTED)
-def test_a_fault_is_named(tmp_path: Path, kind: str, one_in: int, window: str) -> None:
-    fault = {"kind": kind, "one_in": one_in, "measured": True, **MORE.get(kind, {})}
+def test_a_fault_is_named(tmp_path: Path, kind: str) -> None:
+    fault = {"kind": kind, "one_in": 2000, "measured": True, **MORE.get(kind, {})}
     named, count = PLANTED[kind]
-    result = undisturbed(tmp_path, {"window": window, "site": site(seed=5, faults=[fault])})
+    result = undisturbed(tmp_path, {"window": "1s", "site": site(seed=5, faults=[fault])})
     expected: Counter[tuple[str, str]] = Counter()
     for flow in loaded(result):
         if kind != "wrong-port":
@@ -216,9 +179,8 @@ def test_a_fault_is_named(tmp_path: Path, kind: str, one_in: int, window: str) -
         assert order["three_reordered_percent"] == pytest.approx(ratio, rel=0.1)
 
 
-@pytest.mark.parametrize("seeds", SEEDS)
-def test_without_a_fault_nothing_is_found(tmp_path: Path, seeds: range) -> None:
-    for seed in seeds:
+def test_without_a_fault_nothing_is_found(tmp_path: Path) -> None:
+    for seed in range(1, 26):
         (directory := tmp_path / str(seed)).mkdir()
         conf = {"seed": seed, "window": "300ms", "load": "30%", "site": site(seed=seed)}
         result = undisturbed(directory, conf)
@@ -239,18 +201,6 @@ def test_a_dead_port_is_named_though_no_load_was_sent(tmp_path: Path) -> None:
     assert one in {("dead", "node2"), ("loss", "node2")}
     lost = sum(record["sent"] for record in result.records("unreachable"))
     assert sum(each["frames"] for each in result.suspects) == lost > 0
-
-
-def test_a_slow_port_is_named(tmp_path: Path) -> None:
-    fault = {"kind": "slow", "port": "node2", "rate": "30M"}
-    conf = QUICK | {"tests": [ALL], "window": "1500ms", "load": "80%", "site": site(faults=[fault])}
-    conf |= {"latency": {"probes": 0}}  # whose answers a host that can't send refuses
-    result = runs.run(tmp_path, conf).complete
-    (port,) = (port for port in result.switch("port") if port["port"] == "node2")
-    lost = sum(gone(flow) for flow in loaded(result))
-    assert 100 < lost <= port["dropped"]["queue"]  # of the plan's probe, too
-    assert suspects(result) == {("capacity", "node2")}
-    assert result.suspects[0]["value"] == pytest.approx(30, rel=0.1)
 
 
 @pytest.mark.parametrize(("kind", "least"), [("good", 70), ("saturated", 48), ("collapse", 8)])

@@ -126,46 +126,6 @@ def test_ctrl_c_leaves_the_terminal_sane(topology: Path, tmp_path: Path) -> None
     assert load_summary(tmp_path / "results")["status"] == "partial"
 
 
-def test_a_terminal_that_is_closed_costs_no_results(topology: Path, tmp_path: Path) -> None:
-    command = words(tmp_path, configuration(topology, window="30s"))
-    with ptykit.on_terminal(command) as terminal:
-        terminal.until(lambda: terminal.shows(", window"), "the load runs")
-        terminal.hang_up()
-        assert terminal.process.wait(30) == 3
-    summary = load_summary(tmp_path / "results")
-    assert summary["status"] == "partial"
-    assert summary["errors"] == ["interrupted (SIGHUP)"]
-
-
-def test_lines_on_a_terminal_for_those_who_want_them(topology: Path, tmp_path: Path) -> None:
-    command = words(tmp_path, configuration(topology, window="1s"), "--no-live")
-    with ptykit.on_terminal(command) as terminal:
-        assert terminal.end() == 0
-        assert ptykit.SECOND_PAGE[0] not in terminal.raw
-        assert terminal.modes_now == terminal.modes
-    assert b"making the lab" in terminal.raw
-    done = re.search(
-        rb"1/1 pairs neighbours, dpdk, 4 ranks done, ([\d.]+) Mbit/s, about", terminal.raw
-    )
-    assert done
-    (phase,) = load_summary(tmp_path / "results")["trials"]
-    assert float(done[1]) == pytest.approx(phase["throughput"]["total"], rel=0.001)
-
-
-def test_a_suspect_is_marked_and_its_victims_are_not(tmp_path: Path) -> None:
-    """What enters the switch from node3 is lost now and then: node4 lacks it."""
-    faults = [{"kind": "drop", "one_in": 20, "in": "node3"}]
-    site = {"lab": "model-good", "nodes": 4, "rate": "20M", "model": {"faults": faults}}
-    conf = configuration(Path(), site=site, tests=[{"pattern": "pairs"}] * 3)
-    with ptykit.on_terminal(words(tmp_path, conf)) as terminal:
-        terminal.until(
-            lambda: any(row[0] == "!" for row in rows(terminal).values()), "a port is marked"
-        )
-        assert [name for name, row in rows(terminal).items() if row[0] == "!"] == ["node3:e0"]
-        assert terminal.shows("a fault is suspected there")
-        assert terminal.end() == 0
-
-
 def scraped(url: str) -> dict[str, list[Any]]:
     """Return the samples by name; none once the server has gone."""
     try:

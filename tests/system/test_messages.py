@@ -63,8 +63,7 @@ def test_lost_messages(tmp_path: Path) -> None:
     assert "did not come back" in result.output
 
 
-@pytest.mark.parametrize("transport", ["tcp", "dpdk"])
-@pytest.mark.parametrize("partners", ["fixed", "random"])
+@pytest.mark.parametrize(("partners", "transport"), [("fixed", "tcp"), ("random", "dpdk")])
 def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     """Every single time is kept."""
     pattern = {"pattern": "pairs"} if partners == "fixed" else {"pattern": "aapc", "order": "naive"}

@@ -107,21 +107,6 @@ def test_what_was_changed_there_is_brought_again(
     assert hosts.run(tmp_path / "again", asked).status == 0
 
 
-def test_through_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    before = hosts.log("node3")
-    site = site_of(hosts, "node2", "node3", options={"ProxyJump": "node1"})
-    done = push(hosts, tmp_path, site, "--to", str(tmp_path / "there"), "--nodes", "node3")
-    assert done.returncode == 0, done.stdout + done.stderr
-    log = hosts.log("node3").removeprefix(before)
-    assert "Accepted publickey for root from 100.64.0.1 " in log
-    assert f"from {sshkit.CONTROLLER} " not in log
-    engine = tmp_path / "there" / "current" / "switchbench-node"
-    note = f"the site names another engine: give it `ssh: {{engine: {engine}}}`"
-    assert done.stdout.splitlines()[-1] == note
-    site["ssh"]["engine"] = str(engine)
-    assert "another engine" not in push(hosts, tmp_path, site, "--to", f"{tmp_path}/there").stdout
-
-
 def test_many_hosts_with_one_disk(
     hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
 ) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -160,16 +159,6 @@ def test_a_run_in_an_allocation(allocated: Cluster, tmp_path: Path) -> None:
     assert names == [f"node{i}" for i in range(1, 5)]
     assert result.summary["run"]["launch"] == "slurm"
     assert all(trial["state"] == "complete" for trial in result.summary["trials"])
-
-
-def test_a_node_that_is_killed_is_named(allocated: Cluster, tmp_path: Path) -> None:
-    with allocated.started(tmp_path, long(allocated.site())) as run:
-        run.wait_for_load(phase=1)
-        os.kill(run.node_pids("node3")[0], signal.SIGKILL)
-        result = run.end()
-    assert result.status == 3
-    assert result.sentence == "node3 was ended by signal 9 there (Killed)"
-    assert result.summary["status"] == "partial"
 
 
 def test_nodes_end_with_the_command(allocated: Cluster, tmp_path: Path) -> None:
