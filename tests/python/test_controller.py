@@ -25,7 +25,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench import Bench, BrokenPlace, FakeLauncher, FarLauncher, suite_run, summary_of
+from bench import (
+    Bench,
+    BrokenPlace,
+    FakeLauncher,
+    FarLauncher,
+    Recorder,
+    suite_run,
+    summary_of,
+)
 from recorded import replace_rows, rows_in, write_tables
 from runs import records_in
 from switchbench.analysis.summary import gather, remade
@@ -92,7 +100,7 @@ def test_all_goes_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows["flow"], rows["phase"], rows["trial"]) == (8, 4, 4)
     assert "heart" not in {thread.name for thread in threading.enumerate()}
     byes = [r["beats"] for r in records if r["type"] == "bye" and r["node"] == "node1"]
-    assert 10 <= byes[0] <= 60
+    assert byes[0] >= 10
     ready = [record for record in records if record["type"] == "ready"]
     assert [record["length"] for record in ready] == [32] * 2
     assert len({record["digest"] for record in ready}) == 1
@@ -102,18 +110,29 @@ def test_all_goes_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert key.hex().encode() not in file.read_bytes()
 
 
+LIMITS = (
+    ("stays", controller, "QUIT_TIMEOUT_S", 6.0),
+    ("hang", controller, "SILENCE_SLACK_S", -10.0),
+    ("mute", controller, "HELLO_TIMEOUT_S", 6.0),
+    ("missing_first", controller, "AGREE_TIMEOUT_S", 20.0),
+    *(
+        (behaviour, nodes, name, 0.5)
+        for behaviour in ("deaf", "stays")
+        for name in ("STOP_TIMEOUT_S", "SIGNAL_TIMEOUT_S")
+    ),
+)
+
+
 @pytest.mark.rows
 def test_how_runs_end_that_nodes_spoil(
     behaviours: str, words: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One fault, which names the cause; what was measured until then can be read. `behaviours`: of
     fake_node.py."""
-    monkeypatch.setattr(controller, "QUIT_TIMEOUT_S", 1.5)
-    monkeypatch.setattr(controller, "SILENCE_SLACK_S", -15.0)
-    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 4.0 if "mute" in behaviours else 60.0)
-    monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
     every = behaviours.split()
+    for behaviour, module, name, limit_s in LIMITS:  # honest nodes have long ones
+        if behaviour in every:
+            monkeypatch.setattr(module, name, limit_s)
     bench = Bench(tmp_path / "run", hosts=len(every))
     if "error" in every:
         port = bench.run.site.processes[1].ports[0]
@@ -160,17 +179,29 @@ def test_a_log_is_read_until_its_node_has_ended(tmp_path: Path) -> None:
     assert log.count("node2: a long farewell\n") == 20_000
 
 
+class Striker(Recorder):
+    """A watcher that sends a signal at each of some records of a type."""
+
+    def __init__(self, kind: str, numbers: range, signal_number: signal.Signals) -> None:
+        super().__init__()
+        self.kind, self.numbers, self.number = kind, numbers, signal_number
+        self.seen, self.struck_s = 0, 0.0
+
+    def record(self, record: dict[str, Any]) -> None:
+        self.seen += record["type"] == self.kind
+        if record["type"] == self.kind and self.seen in self.numbers:
+            self.struck_s = time.monotonic()
+            os.kill(os.getpid(), self.number)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
     bench = Bench(tmp_path / "run")
-    timer = threading.Timer(3, os.kill, (os.getpid(), number))
-    timer.start()
-    begin = time.monotonic()
+    bench.watcher = strike = Striker("flow", range(1, 2), number)
     outcome = bench.conduct(node1="hang", node2="hang")
-    timer.cancel()
     assert outcome.faults == [f"interrupted ({number.name})"]
     assert outcome.status == 3
-    assert time.monotonic() - begin < 7
+    assert time.monotonic() - strike.struck_s < nodes.STOP_TIMEOUT_S
     assert bench.summary(outcome)["status"] == "partial"
 
 
@@ -178,20 +209,15 @@ def test_a_watch_repeats_its_trial_until_a_signal(tmp_path: Path) -> None:
     """What was sent still ends, and the plan has the trials that were; a second signal is one."""
     bench = Bench(tmp_path / "run")
     bench.run = make_run(bench.run.site, make_trial(bench.run.site, flows=2))
-    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    bench.watcher = Striker("trial", range(5, 6), signal.SIGINT)
     outcome = bench.conduct(watched=True, node1="late-quit")  # trials of half a second
-    timer.cancel()
     assert (outcome.faults, outcome.status) == ([], 0)
     assert len(outcome.trials) > 2
     assert read_plan(tmp_path / "run").trials == outcome.trials
     summary = summary_of(replace(bench.run, trials=outcome.trials), bench.path, outcome)
     assert summary["status"] == "complete"
     assert [one["repeat"] for one in summary["trials"]] == list(range(len(outcome.trials)))
-    twice = [threading.Timer(s, os.kill, (os.getpid(), signal.SIGINT)) for s in (2, 2.3)]
-    for timer in twice:
-        timer.start()
-    bench.path = tmp_path / "twice"
+    bench.path, bench.watcher = tmp_path / "twice", Striker("flow", range(1, 3), signal.SIGINT)
     assert bench.conduct(watched=True, node1="hang").faults == ["interrupted (SIGINT)"]
 
 

@@ -25,7 +25,7 @@ from switchbench.base.programs import find_engine
 pytestmark = needs_engine
 
 TIMEOUT_S = 30
-HEARTBEAT_TIMEOUT_MS = 500
+HEARTBEAT_TIMEOUT_MS = 3000
 
 
 def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -59,7 +59,7 @@ def documents(controlled: bool = False) -> str:
         "run": "test-node",
         "controlled": controlled,
         "heartbeat_timeout_ms": HEARTBEAT_TIMEOUT_MS,
-        "barrier_timeout_ms": 1000,
+        "barrier_timeout_ms": 10_000,
         "nodes": [
             {"name": f"node{i}", "control": {"address": address}, "ports": []}
             for i, address in enumerate(addresses, 1)
@@ -270,7 +270,7 @@ def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
     two = pair()
     two.tell(documents(), ready=True)
     with pytest.raises(subprocess.TimeoutExpired):
-        two.nodes[1].wait(3 * HEARTBEAT_TIMEOUT_MS / 1000)
+        two.nodes[1].wait(1.5 * HEARTBEAT_TIMEOUT_MS / 1000)
     two.nodes[0].send_signal(signal.SIGSTOP)
     assert two.nodes[1].wait(TIMEOUT_S) == 3
     assert two.end(1)[1] == "heartbeat-timeout"

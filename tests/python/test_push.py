@@ -209,7 +209,7 @@ def test_half_a_command_does_not_stop_the_modelled_switch(folder: Path) -> None:
     reports = [json.loads(line) for line in said.splitlines()]
     totals = [record for record in reports if record["type"] == "total"]
     assert [record["reason"] for record in totals] == ["report", "end-of-input"]
-    assert totals[0]["received"] >= 1000  # net_null has 32 frames whenever it is asked
+    assert totals[0]["received"] >= 32  # net_null has 32 frames whenever it is asked
     assert errors == ""
 
 
