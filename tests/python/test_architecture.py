@@ -230,7 +230,7 @@ TRANSPORT_WORD = re.compile(
 NAMES_TRANSPORTS = {
     "base/transports.py": "the table",
     "config/rules.py": "the options' mappings and defaults, and which have an effect",
-    "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
+    "hosts/doctor.py": "headings of what is checked",
     "render/first_screen.py": "a unit, of what verbs sent again",
 }
 

@@ -31,7 +31,7 @@ from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Process, Site
 from switchbench.config import read
-from switchbench.hosts import alike, bind
+from switchbench.hosts import bind, doctor
 from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, far, launcher_for, ssh
@@ -83,10 +83,15 @@ def test_an_interrupted_fan_out_leaves_no_command(tmp_path: Path) -> None:
     """Neither those that run, which nothing else would end, nor those that wait for their turn."""
     code = (
         f"import os, time; path = '{tmp_path}/' + str(os.getpid()); open(path, 'w')\n"
-        "time.sleep(10); open(path + '.ended', 'w')"
+        "time.sleep(60); open(path + '.ended', 'w')"
     )
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def interrupt() -> None:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         fan_out({f"n{i}": [sys.executable, "-c", code] for i in range(5)}, 2, 60)
     pids = [path.name for path in tmp_path.iterdir()]
@@ -343,14 +348,14 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     ports = {"e0": {"network": "n", "iface": "lo", "line_rate": "1Gbit"}}
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in range(1, 4)}}
     hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)}, control=control)
-    survey = alike.survey(hosts, chosen(hosts, None))
+    survey = doctor.survey(hosts, chosen(hosts, None))
     rows, silent = survey.rows, survey.silent
     found = {row.name: row for row in rows}
     mtu = Path("/sys/class/net/lo/mtu").read_text().strip()
-    assert found["e0 mtu"] == alike.HostComparison("e0 mtu", mtu, {"node4": "1400"})
-    assert found["engine"] == alike.HostComparison("engine", __version__, {})
-    assert found["kernel"] == alike.HostComparison("kernel", platform.release(), {})
-    assert found["e0 driver"] == alike.HostComparison("e0 driver", "-", {})
+    assert found["e0 mtu"] == doctor.HostComparison("e0 mtu", mtu, {"node4": "1400"})
+    assert found["engine"] == doctor.HostComparison("engine", __version__, {})
+    assert found["kernel"] == doctor.HostComparison("kernel", platform.release(), {})
+    assert found["e0 driver"] == doctor.HostComparison("e0 driver", "-", {})
     heard = found["control port"]
     assert heard.differ["node1"] == heard.differ["node2"] == "no control port here"
     assert heard.differ["node4"].startswith("control.address: cannot resolve node4 of node4")
@@ -359,16 +364,16 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     assert list(silent) == ["node3"]
     assert silent["node3"].startswith("it can't be reached (")
     with pytest.raises(ConfigurationError, match="hosts are reached by ssh"):
-        alike.survey(site(tmp_path, launch="hand"), [])
+        doctor.survey(site(tmp_path, launch="hand"), [])
 
 
-def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
+def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> doctor.Survey:
     """Return two hosts that are this one, with an engine that is this script."""
     fake_ssh.write_text(ssh_script(""))
     engine = program(tmp_path / "engine", f"#!/bin/sh\n{script}\n")
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in (1, 2)}}
     hosts = site(tmp_path, hosts="node[1-2]", ssh={"engine": str(engine)}, control=control)
-    return alike.survey(hosts, chosen(hosts, None))
+    return doctor.survey(hosts, chosen(hosts, None))
 
 
 @pytest.mark.rows
@@ -376,7 +381,7 @@ def test_engines_that_do_not_report_which_hosts_they_reached(
     tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, row: str, why: str
 ) -> None:
     if script.endswith("sleep 60"):  # any other engine reports or ends, however busy the machine
-        monkeypatch.setattr(alike, "_LIMIT_S", 1.0)
+        monkeypatch.setattr(doctor, "_LIMIT_S", 1.0)
     survey = doctors(tmp_path, fake_ssh, script.replace("VERSION", VERSION))
     (found,) = (one for one in survey.rows if one.name == row)
     assert found.differ.keys() == {"node1", "node2"}
@@ -392,7 +397,7 @@ def test_hosts_that_are_alike_and_unfit(
     """Likeness was all that counted: without hugepages on every host the status was 0."""
     ports = {"e0": {"network": "n", "pci": "0000:01:00.0", "line_rate": "1Gbit"}}
     hosts = site(tmp_path, hosts="node[1-2]", ports=ports)
-    found = list(alike.unfit(hosts.processes, {name: {"node1": value, "node2": value}}))
+    found = list(doctor.unfit(hosts.processes, {name: {"node1": value, "node2": value}}))
     assert len(found) == (0 if words is None else 1)
     assert not found or found[0].startswith(str(words))
 

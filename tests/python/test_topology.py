@@ -30,7 +30,7 @@ from conftest import Command
 from foreign_data import FOREIGN
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Site
-from switchbench.hosts import alike
+from switchbench.hosts import doctor
 from switchbench.labs import lab as labs_lab
 from switchbench.labs import namespaces, state, switches
 from switchbench.labs.devices import Interface, Routing
@@ -473,17 +473,17 @@ def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, list[int]
 
 def test_the_fewest_hosts_are_to_blame() -> None:
     hosts = [f"node{i}" for i in range(1, 9)]
-    heard = dict.fromkeys(hosts, alike.ALL_HEARD)
-    assert alike.mute_hosts(hosts, answers(hosts, set())) == heard
+    heard = dict.fromkeys(hosts, doctor.ALL_HEARD)
+    assert doctor.mute_hosts(hosts, answers(hosts, set())) == heard
     mute = {(host, "node6") for host in hosts} | {("node6", host) for host in hosts}
-    assert alike.mute_hosts(hosts, answers(hosts, mute)) == heard | {
+    assert doctor.mute_hosts(hosts, answers(hosts, mute)) == heard | {
         "node6": "no UDP to and from all others"
     }
     one = {("node2", "node7"), ("node7", "node2"), ("node3", "node7"), ("node7", "node3")}
-    assert alike.mute_hosts(hosts, answers(hosts, one)) == heard | {
+    assert doctor.mute_hosts(hosts, answers(hosts, one)) == heard | {
         "node7": "no UDP to and from node2, node3"
     }
-    alone = alike.mute_hosts(["node1"], answers(["node1"], {("node1", "node1")}))
+    alone = doctor.mute_hosts(["node1"], answers(["node1"], {("node1", "node1")}))
     assert alone == {"node1": "no UDP to and from node1"}
 
 

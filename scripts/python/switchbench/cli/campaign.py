@@ -28,7 +28,7 @@ from ..base.model import Device, Run
 from ..base.programs import Handled
 from ..base.source import read_file
 from ..config import read
-from ..hosts.alike import read_links, refuse_unmoved
+from ..hosts.doctor import read_links, refuse_unmoved
 from ..plan import campaign as planned
 from ..plan.compile import compile_run
 from ..records.directory import (

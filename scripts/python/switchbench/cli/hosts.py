@@ -16,7 +16,7 @@ from rich.text import Text
 from ..base.errors import ConfigurationError
 from ..base.programs import ENGINE, PORT_BINDING
 from ..base.source import dotted, parse_assignment
-from ..hosts import alike, bind, doctor, push
+from ..hosts import bind, doctor, push
 from ..labs import lab
 from ..render.printer import make, make_console, show, text
 from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, chosen, folded
@@ -61,7 +61,7 @@ def _compare_hosts(args: argparse.Namespace) -> int:
     site = load_site(args)
     with suppress(ConfigurationError):  # the table shows the reason for each host
         site = resolved(site)
-    found = alike.survey(site, chosen(site, args.nodes))
+    found = doctor.survey(site, chosen(site, args.nodes))
     if args.json:
         print_json(asdict(found))
     else:
@@ -73,7 +73,7 @@ def _compare_hosts(args: argparse.Namespace) -> int:
     return 0 if found.is_alike else DIFFERENT
 
 
-def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str, str]) -> None:
+def _show_differences(rows: Sequence[doctor.HostComparison], silent: Mapping[str, str]) -> None:
     console = make_console()
     lines = [
         {

@@ -1,44 +1,203 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of this machine's and this user's abilities, with a remedy for each that fails.
+"""Checks of this machine, and the comparison of a site's hosts, with a remedy for each deficiency.
 
-Nothing is changed and nothing is sent. Trials in a namespace end with the namespace.
+Nothing is changed. The hosts of a site are asked over ssh for the properties that should be alike.
+Their control network is really tested: each host's engine binds its control address, sends requests
+to all others by UDP and answers theirs. The clocks' agreement is measured on the way.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
+import json
 import os
-import re
 import resource
+import secrets
+import shlex
 import socket
 import subprocess
+import time
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..base.errors import ConfigurationError
-from ..base.programs import find_engine
+from .. import __version__
+from ..base.errors import ConfigurationError, RunError, some
+from ..base.model import Port, Process, Site
+from ..base.programs import ENGINE, find_engine
 from ..base.transports import TRANSPORTS
-from ..config.rules import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
-from ..labs import LabError, namespaces, state, switches
+from ..labs import namespaces
 from ..labs.devices import missing
-from ..topology import lab_addresses
-from .push import driver_folders, is_collected
+from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
+from ..run.launch.far import Answer, at_once, end, folded, last_words, pipe_of, read_until
+from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure
+from ..topology import cabling
+from .push import is_collected
 from .push import libraries as linked_libraries
+
+# --- properties of a host -------------------------------------------------------------------------
+
+
+ABSENT = "-"
+# Outputs of commands, each under a name like a file's.
+_LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Property that hosts should have in common: its files, and the function that reads them.
+
+    `read` gets None for a missing file; without any file the host lacks the property.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    read: Callable[..., str]
+
+
+def _plain(text: str) -> str:
+    return text or "none"
+
+
+def _after(key: str) -> Callable[[str], str]:
+    """Return a reader of the text after `key` and its `:` or `=`, in the first such line."""
+
+    def read(text: str) -> str:
+        for line in text.splitlines():
+            name, _, value = line.replace("=", ":", 1).partition(":")
+            if name.strip() == key:
+                return value.strip()
+        return "none"
+
+    return read
+
+
+# Processes that discipline a clock; phc2sys copies a NIC's clock to the kernel's.
+_KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
+
+
+def _gigabytes(text: str) -> str:
+    """Return the memory in whole GiB, because kernels reserve different amounts."""
+    kib = _after("MemTotal")(text).partition(" ")[0]
+    return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
+
+
+_CPU = "/sys/devices/system/cpu"
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
+# Rows of every host: name, files, reader.
+_MACHINE = (
+    Fact("kernel", ("/proc/sys/kernel/osrelease",), _plain),
+    Fact("cpu", ("/proc/cpuinfo",), _after("model name")),
+    Fact("cores", (f"{_CPU}/online",), _plain),
+    Fact("isolated cores", (f"{_CPU}/isolated",), _plain),
+    # `performance, powersave` where cores differ.
+    Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or ABSENT),
+    Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
+    Fact("clock kept by", (_DAEMONS,),
+         lambda text: ", ".join(name for name in _KEEPERS if name in text.split()) or "none"),
+    Fact("memory", ("/proc/meminfo",), _gigabytes),
+    Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
+)  # fmt: skip
+
+_GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
+_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # prefix of an IPv4 address
+
+
+def _gids(layer: str | None, *texts: str | None) -> str:
+    """Return the kinds of a port's GIDs by index: an index must mean the same kind on all hosts."""
+    found = []
+    for i, (gid, kind) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
+        if gid and gid != _NO_GID:
+            family = "IPv4" if gid.startswith(_MAPPED) else "IPv6"
+            found.append(f"{i}: {kind} {family}" if kind else f"{i}: {family}")
+    kinds = ", ".join(found) or "none"
+    has_version_2 = any("RoCE v2" in kind for kind in found)
+    return kinds if layer != "Ethernet" or has_version_2 else f"none of RoCE version 2 ({kinds})"
+
+
+# Rows of a port, by the key that identifies it. {} is the interface, the PCI address, or the RDMA
+# device in the first file's folder; {1} is the device's port.
+_NET, _PCI_DEVICE, _IB = "/sys/class/net/{}", "/sys/bus/pci/devices/{}", "/sys/class/infiniband/{}"
+_IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
+_OF_PORT = {
+    "iface": (
+        Fact("link", (f"{_NET}/operstate",), _plain),
+        Fact("speed", (f"{_NET}/speed",), _plain),
+        Fact("mtu", (f"{_NET}/mtu",), _plain),
+        Fact("driver", (f"{_NET}/device/uevent",), _after("DRIVER")),
+        Fact("numa node", (f"{_NET}/device/numa_node",), _plain),
+    ),
+    "pci": (
+        Fact("driver", (f"{_PCI_DEVICE}/uevent",), _after("DRIVER")),
+        Fact("numa node", (f"{_PCI_DEVICE}/numa_node",), _plain),
+        Fact("pcie speed", (f"{_PCI_DEVICE}/current_link_speed",), _plain),
+        Fact("pcie width", (f"{_PCI_DEVICE}/current_link_width",), _plain),
+    ),
+    "rdma": (
+        Fact("rdma firmware", (f"{_IB}/fw_ver",), _plain),
+        *(Fact(f"rdma {what}", (f"{_IB_PORT}/{what}",), _plain)
+          for what in ("state", "rate", "link_layer")),
+        Fact(
+            "rdma gids",
+            (
+                f"{_IB_PORT}/link_layer",
+                *(f"{_IB_PORT}/{kind}/{i}"
+                  for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")),
+            ),
+            _gids,
+        ),
+    ),
+}  # fmt: skip
+
+
+def _facts_of(key: str, named: str) -> Iterator[Fact]:
+    """Yield the facts of the port that the site's key names: `rdma`, `mlx5_0/1`."""
+    device, _, number = named.partition("/")
+    for fact in _OF_PORT[key]:
+        yield replace(fact, paths=tuple(path.format(device, number or 1) for path in fact.paths))
+
+
+def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
+    for port in ports:
+        for key in (key for key in _OF_PORT if key in port.engine):
+            for fact in _facts_of(key, str(port.engine[key])):
+                yield replace(fact, name=f"{port.name.partition(':')[2]} {fact.name}")
+
+
+# --- this machine ---------------------------------------------------------------------------------
+
 
 OK = "ok"
 LACK = "lack"  # an ability is missing; `remedy` has the way to it
 NOTE = "note"  # worth reading, but nothing is missing
 
+ROOT = Path("/")  # tests use another folder
+# Memory of a port's queues and buffers at the default depth and message size, with some reserve.
+MEMLOCK_BYTES = 64 << 20
+_ENGINE_TIMEOUT_S = 20
+_AF_XDP = 44  # linux/socket.h; Python lacks this constant
+_FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+_CORES_TO_POLL = 3  # engine/platform/cpu_placement.h
+
+# linux/capability.h
+_CAPABILITIES = {
+    "cap_net_admin": 12,
+    "cap_net_raw": 13,
+    "cap_ipc_lock": 14,
+    "cap_sys_admin": 21,
+    "cap_bpf": 39,
+}
+
 
 @dataclass(frozen=True)
 class HostCheck:
-    """Result of one check of the doctor."""
+    """Result of one check of this machine."""
 
-    part: str  # engine | tcp | dpdk | verbs | lab | machine
+    part: str  # engine | dpdk | verbs | lab | machine
     what: str
     state: str  # ok | lack | note
     detail: str = ""
@@ -47,7 +206,7 @@ class HostCheck:
 
 @dataclass(frozen=True)
 class Item:
-    """Entry of the check list; {} in its words is replaced by the checked thing's name."""
+    """Entry of the check list; {} in its remedy is replaced by the checked thing's name."""
 
     part: str
     what: str
@@ -62,16 +221,15 @@ CHECK_LIST = {
 }
 
 
-def _check(key: str, state: str, detail: str, named: str = "", of: str = "") -> HostCheck:
-    """Return the result for an entry of the check list; `of` is the device or port checked."""
+def _check(key: str, state: str, detail: str, named: str = "") -> HostCheck:
+    """Return the result for an entry of the check list."""
     item = CHECK_LIST[key]
-    what = item.what.format(named)
     remedy = "" if state == OK else item.remedy.replace("{}", named)
-    return HostCheck(item.part, f"{of} {what}" if of else what, state, detail, remedy)
+    return HostCheck(item.part, item.what, state, detail, remedy)
 
 
 def examine() -> list[HostCheck]:
-    """Return all checks, in the order in which users need them."""
+    """Return all checks of this machine, in the order in which users need them."""
     return [check for examiner in _EXAMINERS for check in examiner()]
 
 
@@ -80,208 +238,19 @@ def can_run(checks: list[HostCheck]) -> bool:
     return not any(check.part == "engine" and check.state == LACK for check in checks)
 
 
-def _text(path: Path) -> str:
-    """Return the only line of a file; "" where it cannot be read (an unused GID gives EINVAL)."""
+def _text(path: str) -> str | None:
+    """Return the content of a file; None where it cannot be read (an unused GID gives EINVAL)."""
     try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-# --- rdma -----------------------------------------------------------------------------------------
-
-
-SYS, DEV = Path("/sys"), Path("/dev")  # tests replace these folders
-# Memory of a port's queues and buffers at the default depth and message size, with some reserve.
-MEMLOCK_BYTES = 64 << 20
-
-_DCB_TIMEOUT_S = 5
-_ACTIVE, _IWARP, _ROCE_2 = "4: ACTIVE", "4: RNIC", "RoCE v2"
-_NO_GID = re.compile(r"[0:]*")
-
-
-def open_devices() -> dict[str, dict[int, int] | str] | None:
-    """Return the path MTUs of each RDMA device's ports, or the reason why it cannot be opened.
-
-    Devices without a provider library are missing; the result is None without libibverbs.
-    """
-    try:
-        verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
+        return (ROOT / path.lstrip("/")).read_text().strip()
     except OSError:
         return None
-    verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
-    verbs.ibv_get_device_name.restype = ctypes.c_char_p
-    verbs.ibv_open_device.restype = ctypes.c_void_p
-    found: dict[str, dict[int, int] | str] = {}
-    devices = verbs.ibv_get_device_list(None)
-    for device in devices or ():
-        if device is None:
-            verbs.ibv_free_device_list(devices)
-            break
-        pointer = ctypes.c_void_p(device)
-        name = verbs.ibv_get_device_name(pointer).decode()
-        context = ctypes.c_void_p(verbs.ibv_open_device(pointer))
-        if not context:
-            found[name] = os.strerror(ctypes.get_errno())
-            continue
-        mtus = found[name] = dict[int, int]()
-        # struct ibv_port_attr begins with state, max_mtu, active_mtu; the buffer has room for the
-        # rest.
-        port = (ctypes.c_int * 64)()
-        while verbs.ibv_query_port(context, ctypes.c_uint8(len(mtus) + 1), port) == 0:
-            mtus[len(mtus) + 1] = 128 << port[2]  # enum ibv_mtu: 1 is 256
-        verbs.ibv_close_device(context)
-    return found
-
-
-def lossless_priorities(iface: str) -> list[int] | None:
-    """Return the priorities with PFC, from `dcb`; None where it cannot tell."""
-    words = ["dcb", "pfc", "show", "dev", iface]
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_DCB_TIMEOUT_S, check=True
-        )
-        shown = re.search(r"prio-pfc((?: \d:\w+)+)", done.stdout)
-        return [int(number) for number in re.findall(r"(\d):on", shown[1])] if shown else None
-    return None
-
-
-def memlock_bytes() -> int | None:
-    """Return the memory limit for locking by this user in bytes; None without a limit."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    return None if limit == resource.RLIM_INFINITY else limit
-
-
-def examine_rdma() -> Iterator[HostCheck]:
-    """Yield the RDMA checks: once for this host, then for each device and port."""
-    devices = sorted((SYS / "class/infiniband").glob("*"))
-    if not devices:
-        yield _check("device", NOTE, "none")
-        return
-    drivers = ((one.name, one / "device/driver") for one in devices)
-    kinds = (f"{n} ({d.resolve().name if d.exists() else 'software'})" for n, d in drivers)
-    yield _check("device", OK, ", ".join(kinds))
-    nodes = sorted((DEV / "infiniband").glob("uverbs*"))
-    closed = [node.name for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
-    names = ", ".join(closed or (node.name for node in nodes))
-    lack = (
-        f"not permitted to this user: {names}" if nodes else f"there is no {DEV}/infiniband/uverbs*"
-    )
-    yield _check("access", LACK, lack) if closed or not nodes else _check("access", OK, names)
-    opened = open_devices()
-    if opened is None:
-        yield _check("provider", LACK, "no libibverbs.so.1")
-    for name in [device.name for device in devices if opened is not None]:
-        found = (opened or {}).get(name)
-        why = "opens the device" if found is not None else "libibverbs does not know this device"
-        why = f"can't be opened: {found}" if isinstance(found, str) else why
-        yield _check("provider", OK if isinstance(found, dict) else LACK, why, of=name)
-    limit = memlock_bytes()
-    if limit is None or os.geteuid() == 0:
-        yield _check("memlock", OK, "unlimited" if limit is None else "unlimited for root")
-    else:
-        detail = f"{limit >> 10} KiB (`ulimit -l`)"
-        yield _check("memlock", OK if limit >= MEMLOCK_BYTES else LACK, detail)
-    for device in devices:
-        known = (opened or {}).get(device.name, {})
-        mtus = known if isinstance(known, dict) else {}
-        ports = _numbered(device / "ports")
-        some_active = any(_text(port / "state") == _ACTIVE for port in ports)
-        for port in ports:
-            for key, how, detail in _of_port(port, mtus.get(int(port.name)), some_active):
-                yield _check(key, how, detail, of=f"{device.name}/{port.name}")
-        if _text(device / "node_type") == _IWARP:
-            yield _check("iwarp", LACK, "verbs is not implemented over iWARP", of=device.name)
-
-
-def _numbered(folder: Path) -> list[Path]:
-    """Return the entries of a folder whose names are numbers, in numeric order."""
-    return sorted(folder.glob("*"), key=lambda entry: int(entry.name))
-
-
-def _of_port(port: Path, mtu: int | None, some_active: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield (check, state, detail) for one port of an RDMA device."""
-    active, layer = _text(port / "state") == _ACTIVE, _text(port / "link_layer")
-    words = (_text(port / "state").partition(": ")[2], layer, _text(port / "rate"))
-    yield "port", OK if active else NOTE if some_active else LACK, ", ".join(filter(None, words))
-    if not active or _text(port.parent.parent / "node_type") == _IWARP:
-        return
-    iface = ""
-    if layer == "Ethernet":
-        entries = _numbered(port / "gid_attrs/ndevs")
-        # interface of the first GID that has one
-        iface = next(filter(None, map(_text, entries)), "")
-        yield "gid", *_gids(port)
-    net = SYS / "class/net" / iface
-    limit = _text(net / "mtu") if iface else ""
-    if mtu is None:
-        yield "mtu", NOTE, "can't be read without opening the device"
-    else:
-        detail = f"{mtu}, on an interface of MTU {limit}" if limit else f"{mtu}"
-        possible = largest_path_mtu(int(limit) + ETHERNET_HEADER_FCS) if limit else mtu
-        if mtu < possible:
-            detail += f", which could carry {possible}: the port was made before the MTU was set"
-        yield "mtu", OK if mtu == PATH_MTUS[-1] else NOTE, detail
-    if not iface:
-        return
-    lossless = lossless_priorities(iface)
-    if lossless:
-        yield "pfc", OK, f"priorities {', '.join(map(str, lossless))} of {iface}"
-    else:
-        unknown = f"{iface} does not say (`dcb pfc show dev {iface}`)"
-        yield "pfc", NOTE, unknown if lossless is None else f"no priority of {iface} is lossless"
-    both = [
-        path.name
-        for path in sorted((net / "ecn/roce_np/enable").glob("*"))
-        if _text(path) == _text(net / "ecn/roce_rp/enable" / path.name) == "1"
-    ]
-    counts = (port / "hw_counters/np_ecn_marked_roce_packets").exists()
-    silent = f"{iface} does not say{'; the device counts marked packets' * counts}"
-    none = f"off on {iface}" if (net / "ecn").is_dir() else silent
-    yield "ecn", OK if both else NOTE, f"priorities {', '.join(both)} of {iface}" if both else none
-
-
-def _gids(port: Path) -> tuple[str, str]:
-    """Return the state and the detail of a RoCE port's GIDs."""
-    found = []
-    for entry in _numbered(port / "gids"):
-        gid, kind = _text(entry), _text(port / "gid_attrs/types" / entry.name)
-        if gid and not _NO_GID.fullmatch(gid):
-            found.append((entry.name, gid, kind))
-    detail = "; ".join(f"{index}: {gid} {kind}" for index, gid, kind in found) or "none"
-    second = [gid for _, gid, kind in found if kind == _ROCE_2]
-    if not second:
-        return LACK, f"none of RoCE version 2 ({detail})"
-    if all(gid.startswith("fe80:") for gid in second):
-        return NOTE, f"only link-local ones, which no router passes ({detail})"
-    return OK, detail
-
-
-# --- engine --------------------------------------------------------------------------------------
-
-_AF_XDP = 44  # linux/socket.h; Python lacks this constant
-_ENGINE_TIMEOUT_S = 20
-
-_VIRTUAL_PMDS = ("af_packet", "af_xdp", "memif", "null", "ring", "tap", "pcap", "vhost", "virtio")
-_LAB_PMDS = ("af_packet", "af_xdp")
-
-_FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
-
-# linux/capability.h
-_CAPABILITIES = {
-    "cap_net_admin": 12,
-    "cap_net_raw": 13,
-    "cap_ipc_lock": 14,
-    "cap_sys_admin": 21,
-    "cap_bpf": 39,
-}
 
 
 def _engine() -> Iterator[HostCheck]:
     try:
         engine = find_engine()
     except ConfigurationError as error:
-        yield HostCheck("engine", "switchbench-node", LACK, "not found", str(error))
+        yield HostCheck("engine", ENGINE, LACK, "not found", str(error))
         return
     try:
         done = subprocess.run(
@@ -291,8 +260,7 @@ def _engine() -> Iterator[HostCheck]:
     except (OSError, subprocess.SubprocessError) as error:
         # The loader's message names the missing library.
         reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
-        remedy = CHECK_LIST["programs"].remedy
-        yield HostCheck("engine", str(engine), LACK, reason, remedy)
+        yield HostCheck("engine", str(engine), LACK, reason, CHECK_LIST["programs"].remedy)
         return
     yield _check("programs", OK, f"{done.stdout.strip()}, {engine}")
     if is_collected(engine):
@@ -308,33 +276,6 @@ def _engine() -> Iterator[HostCheck]:
         detail += f", without {', '.join(one.name for one in absent)}"
     packages = ", ".join(str(one.package) for one in absent)
     yield _check("libraries", NOTE if absent else OK, detail, packages)
-
-
-def _tcp() -> Iterator[HostCheck]:
-    words = _text(Path("/proc/sys/net/ipv4/tcp_available_congestion_control")).split()
-    known = f"; congestion control: {', '.join(words)}" if words else ""
-    yield _check("tcp", OK, f"needs no privilege{known}")
-
-
-# --- dpdk ----------------------------------------------------------------------------------------
-
-
-def _drivers() -> Iterator[HostCheck]:
-    folders = driver_folders()
-    with suppress(ConfigurationError):  # drivers in the engine's own folder (hosts/push.py)
-        own = find_engine().resolve().parent / "lib" / "dpdk"
-        folders = [own] if own.is_dir() else folders
-    files = (path for folder in folders for path in folder.glob("librte_net_*.so*"))
-    found = {path.name.removeprefix("librte_net_").partition(".so")[0] for path in files}
-    if not found:
-        yield _check("drivers", LACK, "no poll mode drivers found")
-        return
-    virtual = [name for name in _VIRTUAL_PMDS if name in found]
-    hardware = len(found) - len(virtual)
-    yield _check("drivers", OK, f"{', '.join(virtual)} and {hardware} for hardware")
-    for name in _LAB_PMDS:
-        if name not in found:
-            yield _check("driver", LACK, "missing", name)
 
 
 def _packet_sockets() -> Iterator[HostCheck]:
@@ -353,7 +294,7 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
             return HostCheck("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
-    engine = "switchbench-node"
+    engine = ENGINE
     with suppress(ConfigurationError):
         engine = str(find_engine().resolve())  # setcap does not follow symbolic links
     remedy = f"run as root, or `sudo setcap {capabilities}+ep {engine}`"
@@ -366,21 +307,39 @@ def _open_raw(family: int) -> None:
     socket.socket(family, socket.SOCK_RAW, 0).close()
 
 
-def _hugepages_and_vfio() -> Iterator[HostCheck]:
-    text = Path("/proc/meminfo").read_text()
-    counts = {name: int(count) for name, count in re.findall(r"^(Huge\w+):\s*(\d+)", text, re.M)}
-    free, total = counts.get("HugePages_Free", 0), counts.get("HugePages_Total", 0)
-    detail = f"{free} of {total} free, {counts.get('Hugepagesize', 0)} KiB each"
-    none = "none free: ordinary memory is used"
-    yield _check("hugepages", OK if free else NOTE, detail if free else none)
-    groups = list(Path("/sys/kernel/iommu_groups").glob("*"))
-    if Path("/dev/vfio/vfio").exists() and groups:
-        yield _check("vfio", OK, f"{len(groups)} IOMMU groups")
-    else:
-        yield _check("vfio", NOTE, "no /dev/vfio/vfio" if groups else "no IOMMU")
+def _hugepages() -> Iterator[HostCheck]:
+    found = _after("HugePages_Free")(_text("/proc/meminfo") or "")
+    yield _check("hugepages", NOTE if found in ("0", "none") else OK, f"{found} free")
 
 
-# --- lab -----------------------------------------------------------------------------------------
+def examine_rdma() -> Iterator[HostCheck]:
+    """Yield the RDMA checks: once for this host, then the properties of each port."""
+    ports = sorted(ROOT.glob("sys/class/infiniband/*/ports/*"))
+    names = [f"{port.parts[-3]}/{port.name}" for port in ports]
+    yield _check("device", OK if ports else NOTE, ", ".join(names) or "none")
+    if not ports:
+        return
+    nodes = sorted(ROOT.glob("dev/infiniband/uverbs*"))
+    closed = [node.name for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
+    if closed or not nodes:
+        lack = f"not permitted to this user: {', '.join(closed)}" if closed else "no uverbs* there"
+        yield _check("access", LACK, lack)
+    limit = memlock_bytes()
+    if limit is not None and limit < MEMLOCK_BYTES and os.geteuid() != 0:
+        yield _check("memlock", LACK, f"{limit >> 10} KiB (`ulimit -l`)")
+    for name in names:
+        for fact in _facts_of("rdma", name):
+            value = fact.read(*map(_text, fact.paths))
+            is_met, remedy = _NEEDS.get(fact.name, (bool, ""))
+            state = OK if is_met(value) else NOTE
+            what = f"{name} {fact.name.removeprefix('rdma ')}"
+            yield HostCheck("verbs", what, state, value, "" if state == OK else remedy)
+
+
+def memlock_bytes() -> int | None:
+    """Return the memory limit for locking by this user in bytes; None without a limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _lab() -> Iterator[HostCheck]:
@@ -391,63 +350,338 @@ def _lab() -> Iterator[HostCheck]:
         yield _check("lab", OK, f"{parts}; {how}")
     for what, remedy in lacks.items():
         yield HostCheck("lab", what, LACK, "", remedy)
-    program = switches.ovs_lacking()
-    if program is not None:
-        detail = f"{program} is not installed"
-        yield _check("ovs", NOTE, detail, "`apt-get install openvswitch-switch`")
-    elif not switches.TUN.exists():
-        yield _check("ovs", NOTE, f"there is no {switches.TUN}", "`modprobe tun` as root")
-    else:
-        yield _check("ovs", OK, "for labs of kind ovs")
-    try:
-        namespaces.try_in_namespace(lambda: None)
-        yield _check("userns", OK, "a lab needs no root")
-    except OSError as error:
-        yield _check("userns", NOTE, error.strerror or str(error))
-    # Labs whose run was killed before it could remove them.
-    for name in state.labs():
-        if state.holder(name) is not None:
-            continue
-        try:
-            known = state.read(name)
-        except LabError as error:
-            yield _check("unreadable", NOTE, str(error), name)
-            continue
-        if known is not None and not known.kept:
-            count = len(lab_addresses.namespace_names(name, known.topology))
-            left = f"{count} namespaces of a run whose command was killed"
-            yield _check("abandoned", NOTE, left, name)
-
-
-# --- machine -------------------------------------------------------------------------------------
 
 
 def _machine() -> Iterator[HostCheck]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
-    yield _check("cores", OK if usable >= 2 else NOTE, f"{usable} of {present}")
-    # The choice of `worker: auto` on this machine (engine/platform/cpu_placement.h).
-    most = usable - 2
-    if most > 0:
-        detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"
-        yield _check("workers", OK, detail)
-    else:
-        yield _check("workers", NOTE, "too few cores to poll: sends will be less precise")
-    source = _text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
-    if not source:
-        yield HostCheck("machine", "clock", NOTE, "its source can't be read")
-    elif source in _FAST_CLOCKS:
-        yield _check("clock", OK, source)
-    else:
-        yield _check("clock", NOTE, f"{source} is slow to read")
+    yield _check("cores", OK if usable >= _CORES_TO_POLL else NOTE, f"{usable} of {present}")
+    source = _text(f"{_CLOCK}/current_clocksource") or "unknown"
+    yield _check("clock", OK if source in _FAST_CLOCKS else NOTE, source)
 
 
 _EXAMINERS: tuple[Callable[[], Iterator[HostCheck]], ...] = (
     _engine,
-    _tcp,
-    _drivers,
     _packet_sockets,
-    _hugepages_and_vfio,
+    _hugepages,
     examine_rdma,
     _lab,
     _machine,
 )
+
+
+# --- control network ------------------------------------------------------------------------------
+
+
+ALL_HEARD = "heard by all"
+SYNCHRONIZED = "synchronized"
+ONE_CLOCK = "within 0.1 s"
+_TOKEN_BYTES = 16
+_LIMIT_S = 10.0  # limit of a check; the engine itself waits 3 s
+_LINE_MOST = 1 << 20  # bytes: more than the numbers of all hosts
+_SHOWN = 60  # shown bytes of an unreadable answer
+_CLOCK_S = 0.1  # longer than the delay of a login
+
+
+def engines_and_control(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
+    """Return engine, control port, clock and time of day of each host, in words, by row.
+
+    The hosts test the control network among themselves. A host without a usable engine has only the
+    row `engine`; one that cannot run the test has the reason in the row `control port`.
+    """
+    addresses: dict[str, str] = {}
+    ports: dict[str, str] = {}
+    for process in processes:
+        try:
+            address = numeric_address(process.name, process.control["address"])
+            host, _, port = address.rpartition(":")
+            addresses[process.name] = f"{host}:{int(port) or BY_HAND_UDP_PORT}"
+        except ConfigurationError as error:
+            ports[process.name] = str(error)
+    launcher = SshLauncher(site, lambda process: ["--reach", addresses.get(process.name, "")])
+    with closing(launcher):
+        missing = launcher.gather(processes)
+        able = [process for process in processes if process.name not in missing]
+        there = {one.name: launcher.start(one, ()) for one in able if one.name in addresses}
+        partners = [secrets.token_hex(_TOKEN_BYTES), *(addresses[host] for host in there), "", ""]
+        engines = list(there.values())
+        try:
+            for popen in engines:
+                with suppress(BrokenPipeError):  # the process has ended; its output has the reason
+                    pipe_of(popen.stdin).write("\n".join(partners).encode())
+            deadline_s = time.monotonic() + _LIMIT_S
+            found = at_once(lambda one: _report(one, deadline_s), engines, len(engines), engines)
+        finally:
+            end(engines)
+    reports = dict(zip(there, found, strict=True))
+    ports |= {host: one for host, one in reports.items() if isinstance(one, str)}
+    said = {host: one for host, one in reports.items() if not isinstance(one, str)}
+    heard = mute_hosts(list(there), {host: answered for host, (answered, _, _) in said.items()})
+    return {
+        "engine": {process.name: __version__ for process in able} | missing,
+        "control port": heard | {host: why for host, why in ports.items() if host not in missing},
+        "clock": {host: clock for host, (_, clock, _) in said.items()},
+        "time": {host: off for host, (_, _, off) in said.items()},
+    }
+
+
+def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int], str, str] | str:
+    """Return the hosts that answered one engine, its clock and its time.
+
+    Or the reason for a failure.
+    """
+    text, is_in_time = read_until(
+        popen, lambda text: b"\n" in text or len(text) > _LINE_MOST, deadline_s
+    )
+    now_s = time.time()
+    if not is_in_time:
+        return f"its engine did not report within {_LIMIT_S:.0f} s which hosts it reached"
+    if not text:
+        words = last_words(popen)
+        return words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
+    line = text.partition(b"\n")[0]
+    try:
+        one = json.loads(line)
+        off_s = one["realtime_ns"] / 1e9 - now_s
+        clock = SYNCHRONIZED if one["synchronized"] else f"not {SYNCHRONIZED}"
+        off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+        return [int(place) for place in one["answered"]], clock, off
+    except (ValueError, LookupError, TypeError):
+        shown = line[:_SHOWN].decode(errors="replace").strip()
+        return f"its engine says what is not understood ({shown!r})"
+
+
+def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
+    """Return the smallest set of hosts that, if faulty, explains all missing answers."""
+    pairs = {
+        (asker, hosts[place])
+        for asker, places in answered.items()
+        for place in set(range(len(hosts))).difference(places)
+    }
+    found = dict.fromkeys(answered, ALL_HEARD)
+    while pairs:
+        deaf = Counter(host for pair in pairs for host in set(pair))
+        worst, _ = max(deaf.items(), key=lambda item: (item[1], -hosts.index(item[0])))
+        mute = sorted(
+            {a if b == worst else b for a, b in pairs if worst in (a, b)}, key=hosts.index
+        )
+        mute = [host for host in mute if host != worst] or [worst]
+        whom = "all others" if len(mute) >= len(hosts) - 1 > 1 else some(mute)
+        found[worst] = f"no UDP to and from {whom}"
+        pairs = {pair for pair in pairs if worst not in pair}
+    return found
+
+
+# --- hosts of a site ------------------------------------------------------------------------------
+
+
+_SLACK_S = 20.0
+_LINES = 200  # limit per file
+
+
+@dataclass(frozen=True)
+class HostComparison:
+    """Property of all hosts: the majority's value, and the hosts with another value."""
+
+    name: str
+    most: str
+    differ: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Properties of all hosts of a site, compared."""
+
+    rows: list[HostComparison]
+    silent: dict[str, str]  # reason per host that could not be queried
+    doubts: list[str]  # deficiencies that may be common to all hosts
+
+    @property
+    def is_alike(self) -> bool:
+        """Return true where all queried hosts have equal values and no deficiency."""
+        return not self.doubts and not any(row.differ for row in self.rows)
+
+
+def survey(site: Site, processes: Sequence[Process]) -> Survey:
+    """Query hosts for all properties and compare their values."""
+    way = OpenSsh.of(site)
+    facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
+    paths = {
+        host: [path for fact in own for path in fact.paths if path.startswith("/")]
+        for host, own in facts.items()
+    }
+    answers = _host_files(way, paths, _LINES)
+    silent = {
+        host: failure(host, answer.errors) or "it did not answer"
+        for host, answer in answers.items()
+        if answer.status in (FAILED, None)
+    }
+    values: dict[str, dict[str, str]] = {"engine": {}}
+    for process in processes:
+        host = process.name
+        if host in silent:
+            continue
+        texts = cabling.below_headers(answers[host].output)
+        for fact in facts[host]:
+            said = [texts.get(path) for path in fact.paths]
+            is_there = any(text is not None for text in said)
+            values.setdefault(fact.name, {})[host] = fact.read(*said) if is_there else ABSENT
+        seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
+        for port in process.ports:
+            cable = cabling.compared_cable(port, seen)
+            if cable is not None:
+                values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
+    values |= engines_and_control(site, [one for one in processes if one.name not in silent])
+    rows = [_row(name, found) for name, found in values.items() if found]
+    return Survey(rows, silent, [*unfit(processes, values)])
+
+
+# Needs of a test that all hosts may lack: by a row's name, or its last word for ports' rows; a
+# check of the value, and the remedy.
+_NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "hugepages": (
+        lambda value: value.isdigit() and int(value) > 0,
+        "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages`",
+    ),
+    "clock": (
+        lambda value: value == SYNCHRONIZED,
+        "one-way times get wide bounds: run chronyd or ptp4l there",
+    ),
+    "link": (
+        lambda value: value in ("up", "unknown"),
+        "nothing can be sent: look at cable and switch port, `ip link set ... up`",
+    ),
+    "rdma state": (lambda value: value.endswith("ACTIVE"), CHECK_LIST["port"].remedy),
+    "rdma gids": (lambda value: not value.startswith("none"), CHECK_LIST["gid"].remedy),
+}
+
+
+def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield a sentence for each need with the hosts that do not meet it."""
+    by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
+    for name, found in values.items():
+        for need, (is_met, words) in _NEEDS.items():
+            if name != need and not name.endswith(f" {need}"):
+                continue
+            asked = by_pci if need == "hugepages" else found.keys()
+            bad = [host for host in found if host in asked and not is_met(found[host])]
+            if bad:
+                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
+
+
+def _row(name: str, values: Mapping[str, str]) -> HostComparison:
+    """Compare the hosts' values of a row with the one right value, else with the most frequent.
+
+    Of several most frequent values, the first host's counts.
+    """
+    usual = _RIGHT.get("cable" if name.endswith(" cable") else name)
+    if usual is None:
+        ((usual, _),) = Counter(values.values()).most_common(1)
+    return HostComparison(name, usual, {h: value for h, value in values.items() if value != usual})
+
+
+_RIGHT = {
+    "engine": __version__,
+    "control port": ALL_HEARD,
+    "time": ONE_CLOCK,
+    "cable": cabling.AS_SAID,
+}
+
+
+# --- files of hosts -------------------------------------------------------------------------------
+
+
+# Reading LLDP neighbours may need privilege; sudo is tried without a password.
+_SCRIPT = (
+    'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
+    "echo; echo '==> lldp <=='; "
+    "lldpctl -f json 2>/dev/null || sudo -n lldpctl -f json 2>/dev/null; "
+    "echo; echo '==> daemons <=='; cat /proc/[0-9]*/comm 2>/dev/null; "
+    "echo; echo '==> governors <=='; "
+    "cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null; true"
+)
+
+
+def _host_files(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
+    """Return each host's files, at most `lines` lines of each, daemons and CPU governors."""
+    ask = ["sh", "-c", _SCRIPT.format(lines=lines), "sh"]
+    questions = {
+        host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")
+        for host, own in paths.items()
+    }
+    return way.run_on_hosts(questions, _SLACK_S)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HostLink:
+    """State of one port's link as its host reports it."""
+
+    is_up: bool | None  # None: not reported
+    changes: int | None  # carrier changes since the host's start
+    seen: cabling.Neighbour | None  # neighbour by LLDP
+
+
+def read_links(site: Site) -> dict[str, HostLink]:
+    """Return the links of all ports with an interface; RunError where a host does not answer."""
+    way = OpenSsh.of(site)
+    files = "/sys/class/net/{}/carrier", "/sys/class/net/{}/carrier_changes"
+    ports = [port for port in site.ports if "iface" in port.engine]
+    paths: dict[str, list[str]] = {process.name: [] for process in site.processes}
+    for port in ports:
+        paths[port.host] += [file.format(port.engine["iface"]) for file in files]
+    links = {}
+    for host, answer in _host_files(way, paths, lines=1).items():
+        if answer.status in (FAILED, None):
+            raise RunError(f"{host}: {failure(host, answer.errors) or 'it did not answer'}")
+        texts = cabling.below_headers(answer.output)
+        seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
+        for port in (port for port in ports if port.host == host):
+            iface = str(port.engine["iface"])
+            carrier, changes = (texts.get(file.format(iface), "") for file in files)
+            links[port.name] = HostLink(
+                None if not changes else carrier == "1",
+                int(changes) if changes.isdigit() else None,
+                seen.get(iface),
+            )
+    return links
+
+
+def refuse_unmoved(
+    ports: Sequence[Port], moved: Collection[str], before: Mapping[str, int | None],
+    now: Mapping[str, HostLink],
+) -> None:  # fmt: skip
+    """Raise ConfigurationError where cables are not at the device ports given for these ports.
+
+    Parameters
+    ----------
+    ports
+        The site's ports, each with the device's port that it has to be in.
+    moved
+        Names of those whose cables had to be moved.
+    before
+        `HostLink.changes` before that; empty: nothing was read.
+    now
+        What hosts say of the links now. LLDP decides; where it is silent, the carrier of the moved
+        ports alone has to have changed.
+    """
+    for port in ports:
+        link = now.get(port.name)
+        if link is None or link.is_up is None:
+            continue  # no interface: only the run's connectivity check can find a mistake
+        where = f"{port.switch} {port.switch_port}"
+        words = ""
+        if not link.is_up:
+            words = f"{port.name} has no link: is it plugged into {where}?"
+        elif link.seen is not None:
+            cable = cabling.compared_cable(port, {str(port.engine["iface"]): link.seen})
+            words = "" if cable == cabling.AS_SAID else f"{port.name} is {cable}"
+        elif before.get(port.name) is not None:
+            changed = link.changes != before[port.name]
+            if changed and port.name not in moved:
+                words = f"{port.name} lost its link meanwhile, and was to stay in {where}"
+            elif port.name in moved and not changed:
+                words = f"{port.name} kept its link: it was not moved to {where}"
+        if words:
+            raise ConfigurationError(f"cables are not where the round needs them: {words}")
