@@ -66,7 +66,7 @@ def load_runnable(args: argparse.Namespace) -> Run:
     reading = read(args.conf, args.options)
     run = compile_run(reading)
     if getattr(args, "locate", False):
-        run = replace(run, locate_s=args.locate_time or LOCATE_S)
+        run = replace(run, locate_s=LOCATE_S)
     if getattr(args, "budget", None) is not None:
         fit = fitted(reading, run, args.budget)
         if fit.words:
@@ -85,7 +85,7 @@ def load_runnable(args: argparse.Namespace) -> Run:
     return run
 
 
-LOCATE_S = 60.0  # time for the trials of --locate without --locate-time
+LOCATE_S = 60.0  # time for the trials of --locate
 
 
 def seconds(text: str) -> float:
@@ -101,7 +101,7 @@ def say_error(sentence: str, package: str) -> None:
 
 TYPES = {
     "CONF": configuration,
-    **dict.fromkeys(("--budget", "--locate-time"), seconds),
+    "--budget": seconds,
 }
 """Parsers of the arguments that several commands take."""
 

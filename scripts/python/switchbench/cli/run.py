@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import secrets
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -18,9 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
 
 import yaml
 from rich.console import Console
@@ -31,7 +27,6 @@ from ..analysis.sealing import changed_clauses, fix_clauses, seal, sign
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, elsewhere, gather
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
-from ..base.format import bit_rate
 from ..base.model import Run
 from ..base.programs import Deferred, Handled, find_engine
 from ..config import read_values
@@ -63,9 +58,6 @@ from . import common
 from .common import TYPES as TYPES
 from .main import build_parser
 
-# --- run ------------------------------------------------------------------------------------------
-
-
 NOT_IN_PRODUCTION = (
     "Benchmarks of devices are for laboratories: this suite overloads the network on purpose, and "
     "must not run on one that others use (RFC 6815)."
@@ -81,14 +73,11 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
     if args.begun is not None:
         run, begun = _resume(args)
     else:
-        if args.fit:
-            fitting = fit(common.load_run(args), args.quiet)
-            args.options = [*args.options, *(("--set", text) for text in fitting)]
         run = common.load_runnable(args)
     if watched:
         run = _watched(run)
     if args.locate:
-        run = replace(run, locate_s=args.locate_time or common.LOCATE_S)
+        run = replace(run, locate_s=common.LOCATE_S)
     if args.sign is not None:
         sealing.try_key(args.sign)
     if args.conf is None and begun is None and not args.quiet:
@@ -147,7 +136,7 @@ def _watched(run: Run) -> Run:
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     """Return the run that --continue names, with the hosts that it began with."""
     others = {"CONF": args.conf, **dict(args.options)}
-    others |= {"--budget": args.budget, "--out": args.out, "--fit": args.fit}
+    others |= {"--budget": args.budget, "--out": args.out}
     for option, value in others.items():
         if value:
             raise ConfigurationError(
@@ -406,75 +395,3 @@ def _machine() -> Entry:
 
 def _interrupted(number: int, _frame: FrameType | None) -> None:
     raise RunError(f"interrupted ({signal.Signals(number).name})")
-
-
-# --- fit ------------------------------------------------------------------------------------------
-
-
-STEPS = (1.0, 0.5, 0.25, 0.1)  # candidate rates, as shares of the lab's rate
-MARGIN = 2.0  # a rate is chosen if the machine carried this multiple of it
-LOAD = 80.0  # percent of the line rate at the highest step, so that shapers do not limit
-CARRIED = 0.98  # share of the intended load that all ports together must offer
-FEWER_NODES = 4  # number of nodes to advise where the machine does not carry the lowest rate
-WINDOW = "300ms"
-REPEATS = 2  # of each load; the better one counts
-
-
-def fit(run: Run, quiet: bool) -> list[str]:
-    """Calibrate with some seconds of traffic; return the `--set` assignments that fit the lab.
-
-    The lab gets the highest rate in STEPS of which every transport carried MARGIN times as much, in
-    the better one of its repeats; the lowest one, with advice, where none was carried.
-
-    Raises ConfigurationError where the run has no lab with equal ports, and RunError where nothing
-    could be measured.
-    """
-    rates = {port.line_rate_bps for port in run.site.ports}
-    if not run.site.launcher.in_lab or len(rates) != 1 or 0 in rates:
-        raise ConfigurationError("--fit is for a lab of namespaces whose ports all have one rate")
-    [line_bps], ports = rates, len(run.site.ports)
-
-    def say(sentence: str) -> None:
-        if not quiet:
-            print(sentence, file=sys.stderr)
-
-    say("calibrating: some seconds of traffic")
-    offered: dict[float, dict[str, float]] = {step: {} for step in STEPS}
-    for trial in _try_loads(run, line_bps):
-        step = min(STEPS, key=lambda step: abs(LOAD * step - trial["intended_load"]))
-        best = offered[step].get(trial["transport"], 0.0)
-        part = (trial["offered_load"] or 0.0) / trial["intended_load"]
-        offered[step][trial["transport"]] = max(best, part)
-    carried = [step for step, by in offered.items() if min(by.values(), default=0.0) >= CARRIED]
-    rate_bps = round(max(carried, default=min(STEPS)) * line_bps)
-    most = f"{ports} ports at {bit_rate(MARGIN * rate_bps)} both ways"
-    lab = f"the lab has {ports} ports of {bit_rate(rate_bps)}"
-    reason = "half of it" if rate_bps != line_bps else "as asked for"
-    say(f"fit: this machine carries {most}; {lab}, {reason}" if carried
-        else f"fit: this machine does not even carry {most}; take fewer nodes: "
-             f"--set site.nodes={FEWER_NODES}")  # fmt: skip
-    return [f"site.rate={rate_bps}bit"] if rate_bps != line_bps else []
-
-
-def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
-    """Return the summary's trials of a short run: pairs at every step, over all transports."""
-    settings = {
-        "site": json.dumps({**run.site.lab_overrides, "lab": run.site.lab}),
-        "site.rate": f"{round(MARGIN * line_bps * 100 / LOAD)}bit",
-        "transports": json.dumps(sorted({trial.transport for trial in run.planned})),
-        "loads": json.dumps([f"{LOAD * step:g}%" for step in STEPS]),
-        "window": WINDOW,
-        "warmup": "100ms",
-        "repeat": str(REPEATS),
-    }
-    with TemporaryDirectory(prefix="sb-fit-") as folder:
-        out = Path(folder) / "results"
-        command = [sys.executable, "-m", "switchbench", "run", "--pattern", "pairs", "--quiet"]
-        command += ["--out", str(out), "--lab", str(run.site.lab)]
-        for key, value in settings.items():
-            command += ["--set", f"{key}={value}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not (out / SUMMARY).exists():
-            why = (done.stderr.strip().splitlines() or ["no result"])[-1]
-            raise RunError(f"--fit: nothing could be measured: {why}")
-        return [dict(entry) for entry in load_summary(out)["trials"]]
