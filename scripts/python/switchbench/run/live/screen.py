@@ -7,17 +7,12 @@ and the final table follows it.
 
 from __future__ import annotations
 
-import os
-import select
-import sys
-import termios
 import time
-import tty
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from statistics import median
-from typing import Any, Self
+from typing import Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -31,28 +26,16 @@ from ...records.schema import Record
 from .state import PhaseLoss, PortState, RunState, rate
 
 _REFRESH_S = 0.5  # nodes report progress as often
-_CHUNK = 64
 
 
 class Terminal:
-    """Screen on the terminal's alternate page, until it is closed.
-
-    Keys work without Enter and are not shown; Ctrl-C is a signal as usual. Where standard input is
-    not our terminal (a pipe, a background job) there are no keys.
-    """
+    """Screen on the terminal's alternate page, until it is closed."""
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Take the terminal over."""
-        self._screen, self._console, self._drawn_s = Screen(state), console, 0.0
-        self._fd, self._before = -1, list[Any]()
-        with suppress(OSError, ValueError, termios.error):  # closed, or not a real terminal
-            fd = sys.stdin.fileno()
-            if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp():
-                self._before = termios.tcgetattr(fd)
-                tty.setcbreak(fd, termios.TCSADRAIN)
-                self._fd = fd
+        self._console, self._drawn_s = console, 0.0
         self._live = Live(
-            self._screen, console=console, screen=True, auto_refresh=False,
+            Screen(state), console=console, screen=True, auto_refresh=False,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
         self._live.start()
@@ -67,30 +50,14 @@ class Terminal:
         """Ignore the end of a phase, which the next drawing shows."""
 
     def turn(self) -> None:
-        """Draw again after an interval, at a key, or when the terminal's size has changed."""
-        asked = [self._screen.press(key) for key in self._pressed()]
-        late = time.monotonic() - self._drawn_s >= _REFRESH_S
-        if any(asked) or late or self._console.size != self._size:
+        """Draw again after an interval, or when the terminal's size has changed."""
+        is_due = time.monotonic() - self._drawn_s >= _REFRESH_S
+        if is_due or self._console.size != self._size:
             self.stage()
-
-    def _pressed(self) -> str:
-        """Return the keys pressed since the last call, without waiting."""
-        text = b""
-        if self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
-            with suppress(OSError):
-                text = os.read(self._fd, _CHUNK)
-            if not text:
-                self._fd = -1  # the terminal hung up
-        return text.decode("ascii", "ignore")
 
     def close(self) -> None:
         """Restore the terminal."""
-        try:
-            self._live.stop()
-        finally:
-            if self._fd >= 0:
-                with suppress(termios.error):  # the terminal has gone
-                    termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+        self._live.stop()
 
 
 _PLAIN_S = 1.0  # at most one line of progress per interval
@@ -225,28 +192,11 @@ _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], .
 
 
 class Screen:
-    """Screen of the state, in pages, with the worst port first or in rank order."""
+    """Screen of the state, with as many of the worst ports as there is room for."""
 
     def __init__(self, state: RunState) -> None:
         """Set up a screen without drawing."""
         self._state = state
-        self.page, self._pages, self.by_rank = 0, 1, False
-
-    def press(self, key: str) -> bool:
-        """Handle a key; return true for a known one."""
-        if key in "n ":
-            self.turn_page(1)
-        elif key in "pb":
-            self.turn_page(-1)
-        elif key == "o":
-            self.by_rank = not self.by_rank
-        else:
-            return False
-        return True
-
-    def turn_page(self, by: int) -> None:
-        """Show the next page (1) or the previous one (-1)."""
-        self.page = max(0, min(self._pages - 1, self.page + by))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines of the screen, cut to the terminal's size."""
@@ -265,7 +215,7 @@ class Screen:
         room = height - len(head) - len(found) - 2  # the table's heading, and the foot
         if self._state.trial is None or room < 1:
             return head + found
-        return [*head, *self._table(room, width), *found, self._foot()]
+        return [*head, *self._table(room, width), *found, self._foot(room)]
 
     def _head(self, width: int) -> list[Text]:
         state = self._state
@@ -290,12 +240,8 @@ class Screen:
         ]
 
     def _table(self, room: int, width: int) -> list[Text]:
-        """Return the heading and the rows of the present page's ports."""
-        ports = list(self._state.ports.values())
-        if not self.by_rank:
-            ports = worst_first(ports)
-        self._pages = -(-len(ports) // room)
-        self.page = min(self.page, self._pages - 1)
+        """Return the heading and the rows of the worst ports."""
+        ports = worst_first(self._state.ports.values())
         rates = [bps for port in ports for bps in (port.offered_bps, port.delivered_bps)]
         unit = format.unit_for(bps / 1e6 for bps in rates if bps is not None)
         names = {
@@ -314,7 +260,7 @@ class Screen:
             return Text(text, style)
 
         table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), "bold")]
-        for port in ports[self.page * room : (self.page + 1) * room]:
+        for port in ports[:room]:
             # Ports that only suffer from a fault elsewhere look like all others.
             style = _BAD if port.suspect else "" if port.step else "dim"
             table.append(
@@ -332,13 +278,11 @@ class Screen:
         title = f"{format.of(len(sentences), 'finding')}, {format.of(len(events), 'event')}"
         return [Text(), Text(title, "bold"), *map(Text, told[: most - 2])]
 
-    def _foot(self) -> Text:
-        order = "in the order of ranks" if self.by_rank else "the worst first"
-        keys = "n next, p previous, " if self._pages > 1 else ""
-        pages = f"page {self.page + 1} of {self._pages}, {order}" if self._pages > 1 else order
-        suspects = any(port.suspect for port in self._state.ports.values())
-        mark = f"; {_SUSPECT} a fault is suspected there" if suspects else ""
-        return Text(f"{pages}; {keys}o other order, Ctrl-C end{mark}", "dim")
+    def _foot(self, room: int) -> Text:
+        ports = self._state.ports.values()
+        shown = f"{room} of {len(ports)} ports, " if room < len(ports) else ""
+        mark = f"; {_SUSPECT} a fault is suspected there" if any(p.suspect for p in ports) else ""
+        return Text(f"{shown}the worst first; Ctrl-C end{mark}", "dim")
 
 
 _FINEST = 0.01  # relative difference of rates below which ports keep the order of ranks
