@@ -38,12 +38,10 @@ needs_engine = pytest.mark.skipif(not engine_is_built(), reason="switchbench-nod
 
 
 def write_files(folder: Path, text: str) -> Path:
-    """Write the configuration, with the site file and its wiring beside it."""
+    """Write the configuration, with a site file beside it."""
     sites = folder / "sites"
     sites.mkdir(exist_ok=True)
     (sites / "hall2.yaml").write_text(TEXTS["hall2"])
-    lines = [f"node{i:02d}:e0,leaf{(i + 31) // 32},Eth1/{(i - 1) % 32 + 1}" for i in range(1, 65)]
-    (sites / "wiring.csv").write_text("host:port,switch,switch_port\n" + "\n".join(lines) + "\n")
     path = folder / "conf.yaml"
     path.write_text(text)
     return path

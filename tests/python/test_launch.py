@@ -109,7 +109,7 @@ def options(words: list[str]) -> list[str]:
 def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("")
     keys = {
-        "user": "bench", "config": "config", "options": {"Port": 2222, "Compression": False},
+        "user": "bench", "config": "config",
         "engine": "/opt/a b/switchbench-node", "timeout": "3s",
     }  # fmt: skip
     way = OpenSsh.of(site(tmp_path, ssh=keys))
@@ -117,7 +117,7 @@ def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Pat
     assert words[:3] == ["ssh", "-F", str(tmp_path / "config")]
     found = options(words)
     assert found[0] == "BatchMode=yes"
-    assert {"User=bench", "Port=2222", "Compression=no", "ConnectTimeout=3"} <= set(found)
+    assert {"User=bench", "ConnectTimeout=3"} <= set(found)
     assert not any(option.startswith("StrictHostKeyChecking") for option in found)
     assert words[-3:-1] == ["--", "node3"]
     assert shlex.split(words[-1]) == [
@@ -160,17 +160,6 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said("sudo")[1] == f"opt/current/switchbench-node --name a b {told}"
     assert said("setcap")[1] == "opt/current/switchbench-node --name a b"
     assert said("none", str(plain))[1] == "path/switchbench-node --name a b"
-
-
-def test_no_option_that_is_fixed_is_taken_from_a_site(tmp_path: Path) -> None:
-    fixed = options(OpenSsh.of(site(tmp_path)).node("node1", []))
-    names = [option.partition("=")[0] for option in fixed]
-    for name in names:
-        if name == "ConnectTimeout":  # the site's own `timeout`
-            continue
-        with pytest.raises(ConfigurationError, match=f"ssh.options.{name}: is not for the site"):
-            site(tmp_path, ssh={"options": {name: "x"}})
-    assert {"LogLevel", "ControlMaster", "ServerAliveInterval"} <= set(names)
 
 
 @pytest.mark.parametrize(

@@ -628,5 +628,5 @@ def test_what_is_refused(
 def test_the_job_says_bind(tmp_path: Path) -> None:
     run = compile_run(read(None, [("--site", site(tmp_path))]))
     assert documents.job_document(run, "x")["bind"] is True
-    lab = compile_run(read(None, [("--site", "one-switch")]))
+    lab = compile_run(read(None, [("--lab", "one-switch")]))
     assert "bind" not in documents.job_document(lab, "x")

@@ -15,7 +15,7 @@ pytestmark = [labkit.needs_lab, labkit.needs_switch, pytest.mark.usefixtures("no
 
 CONF = {
     "transport": "dpdk", "load": "80%", "warmup": "100ms", "window": "400ms",
-    "expect": [{"id": "1", "measure": "lost_frames", "over": "flow", "max": 0}],
+    "expect": [{"id": "1", "measure": "lost_frames", "over": "flow", "require": "== 0"}],
 }  # fmt: skip
 # A window of a chain is longer: on a busy machine a phase of 400 ms is over before all ports sent.
 CHAIN = CONF | {"window": "1s", "tests": [{"pattern": "pairs"}]}

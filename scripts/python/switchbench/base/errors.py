@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -54,39 +53,6 @@ class ConfigurationError(SwitchbenchError):
     """Error of an invalid configuration or option: nothing was started."""
 
     status = 2
-
-
-class Mistakes:
-    """Collector of configuration mistakes, which are reported together."""
-
-    def __init__(self) -> None:
-        """Begin with an empty list of mistakes."""
-        self.found: list[ConfigurationError] = []
-
-    @contextmanager
-    def collected(self) -> Iterator[None]:
-        """Collect a mistake in the enclosed code, on which no later code may depend."""
-        try:
-            yield
-        except ConfigurationError as error:
-            self.found.append(error)
-
-    @property
-    def are_many(self) -> bool:
-        """Return true for so many mistakes that the search for more ends."""
-        return len(self.found) > MISTAKES_MOST
-
-    def refuse(self) -> None:
-        """Raise one ConfigurationError with a line for each collected mistake, if there are any."""
-        lines = list(dict.fromkeys(line for one in self.found for line in str(one).splitlines()))
-        more = len(lines) - MISTAKES_MOST
-        if more > 0:
-            lines = [*lines[:MISTAKES_MOST], f"and {more} more"]
-        if lines:
-            raise ConfigurationError("\n".join(lines))
-
-
-MISTAKES_MOST = 30
 
 
 class RunError(SwitchbenchError):

@@ -237,11 +237,6 @@ _TOO_MANY = (
     f"is too large to be read: more than {VALUES_MOST} values, those of aliases counted each time"
 )
 _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
-_COMPOSER_WORDS = {
-    "nesting depth": _TOO_DEEP,  # libyaml's own limit may be reached first
-    "another document": "a second document begins here: a configuration is one",
-    "undefined alias": "there is no anchor &{} before this alias",
-}
 # libyaml's parser takes a fifth of the time
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -363,19 +358,15 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark and lines else 0
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        for its_words, words in _COMPOSER_WORDS.items():
-            if its_words in problem:
-                alias = text.split("\n")[mark.line][mark.column + 1 :] if mark else ""
-                words = words.format(re.split(r"[\s,\]}]", alias, maxsplit=1)[0])
-                raise ConfigurationError(f"{Mark(name, line)}: {words}") from None
-        near = dict(enumerate(text.splitlines(), start=1))
-        comparison = _UNQUOTED.search(near.get(line, ""))
-        if comparison:
+        if "nesting depth" in problem:  # libyaml's own limit may be reached first
+            raise ConfigurationError(f"{Mark(name, line)}: {_TOO_DEEP}") from None
+        if "another document" in problem:
+            problem = "a second document begins here"
+        here = "".join(text.splitlines()[line - 1 : line]) if line else ""
+        if comparison := _UNQUOTED.search(here):
             problem = 'write the comparison in quotes: {}: "{}"'.format(*comparison.groups())
-        for number in (line, line - 1):  # the parser may report the following line
-            one = near.get(number, "")
-            if "\t" in one[: len(one) - len(one.lstrip())]:
-                problem = f"line {number} is indented by a tab: indent by spaces"
+        if "\t" in here[: len(here) - len(here.lstrip())]:
+            problem = "the line is indented by a tab: indent by spaces"
         raise ConfigurationError(f"{Mark(name, line)}: is not YAML: {problem}") from None
 
 

@@ -50,8 +50,7 @@ from ..render.printer import (
     text,
 )
 from ..topology import cabling, ibnetdiscover, topology
-from ..topology.arithmetic import Arithmetic, arithmetic
-from ..topology.fabric import from_topology, wired
+from ..topology.fabric import arithmetic, from_topology, wired
 from ..topology.topology import parse
 from . import common
 from .common import load_run, print_json
@@ -66,21 +65,14 @@ def topology_command(args: argparse.Namespace) -> int:
     _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
     fabric = from_topology(topology.load(str(args.topology)))
     figures = arithmetic(fabric)
-    cut = figures.bisection
-    half = figures.hosts // 2
-    each = {"min_bps_per_host": cut.min_bps / half, "max_bps_per_host": cut.max_bps / half}
     if args.json:
-        print_json(
-            asdict(figures)
-            | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
-        )
+        print_json(asdict(figures))
         return 0
     counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
     rows = {
         "hosts, switches, cables": counts,
         "diameter": f"{figures.diameter} links (mean {figures.mean_distance:.2f})",
         "a host's access": bit_rate(figures.access_bps),
-        "bisection, one way": _bisection(figures),
     }
     for level in figures.levels:  # a level's links to other levels, and its oversubscription
         ways = {"down": level.down_bps, "up": level.up_bps, "across": level.across_bps}
@@ -92,15 +84,6 @@ def topology_command(args: argparse.Namespace) -> int:
     columns = (text("", "figure"), text(fabric.name, "value"))
     show(make("topology", "", "", columns, lines, "none"), make_console())
     return 0
-
-
-def _bisection(figures: Arithmetic) -> str:
-    cut, half = figures.bisection, figures.hosts // 2
-    ends = (cut.min_bps,) if cut.exact else (cut.min_bps, cut.max_bps)
-    whole, each = (" to ".join(bit_rate(bps / by) for bps in ends) for by in (1, half))
-    part = " to ".join(f"{bps / figures.full_bps:.1%}" for bps in ends)
-    method = "" if cut.exact else f" ({cut.method})"
-    return f"{whole}, {each} per host of one half, {part} of full{method}"
 
 
 # --- topology_import ------------------------------------------------------------------------------

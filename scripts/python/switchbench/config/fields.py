@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of values in a configuration: their parsers and their JSON schemas for editors."""
+"""Kinds of values in a configuration: their parsers and writers."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_interface
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
-from pydantic_core import core_schema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from ..base import quantities
-from ..base.errors import ConfigurationError, invalid, listed, meant, shown, unknown_key
+from ..base.errors import invalid, listed, meant, shown, unknown_key
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
 from ..base.node_names import padded, refuse_many
-from ..base.source import read_text
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]
-Form = dict[str, Any]
-"""A JSON schema."""
 
 
 class Flow(NamedTuple):
@@ -34,7 +34,6 @@ class Flow(NamedTuple):
     source: str | int
     destination: str | int
     share: float | None = None  # in percent of its source's load
-    place: str = ""  # line of a file, for messages
 
 
 def needed(value: object, what: str) -> ValueError:
@@ -67,7 +66,6 @@ def first_double(values: Iterable[Any]) -> Any:
 
 # commas and spaces separate names, as in host files
 _NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")
-_USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
 
 
 def written_order(names: str) -> list[str]:
@@ -77,14 +75,10 @@ def written_order(names: str) -> list[str]:
     expanded here, and NodeSet parses the ranges. Groups are not resolved: `@all` is rejected, and
     so is `root@node1`, which NodeSet takes as a group.
     """
-    if user := _USER.search(names):
-        raise ValueError(
-            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
-            "in the site"
-        )
     if "@" in names:
         raise ValueError(
-            f"{shown(names)} names a node group: write the hosts that `nodeset -e` prints"
+            f"{shown(names)} names a user or a node group: write hosts alone, and a user as "
+            "`ssh: {user: NAME}` in the site"
         )
     refuse_many(names)
     try:
@@ -110,55 +104,6 @@ def _pieces(part: str) -> Iterator[str]:
         return
     for span in inside.split(","):
         yield from (f"{before}[{span}]{tail}" for tail in _pieces(after))
-
-
-# --- files of comma-separated values --------------------------------------------------------------
-
-
-def csv_rows(
-    path: Path, header: Collection[str], most: int = 4 << 20
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and fields for each line of a CSV file, without comments and header.
-
-    Raise ValueError with the line that cannot be read.
-    """
-    try:
-        reader = csv.reader(read_text(path, most).splitlines())
-        for row in reader:
-            fields = [text.strip() for text in row]
-            is_header = fields == list(header)[: len(fields)]
-            if any(fields) and not fields[0].startswith("#") and not is_header:
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise ValueError(f"{path}:{reader.line_num}: is not CSV: {error}") from None
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
-
-
-MOST_FLOWS = 500_000  # limit of a list in the engine's documents (engine/document)
-_FLOW_BYTES = 64 << 20  # limit of a file of flows
-
-
-def read_flows(path: Path) -> tuple[Flow, ...]:
-    """Return the flows of a CSV file, in order: source, destination and optional share.
-
-    A share without a unit is in percent. Raise ValueError with the line of a mistake.
-    """
-    found: list[Flow] = []
-    for line, fields in csv_rows(path, ("source", "destination", "share"), _FLOW_BYTES):
-        place = f"{path.name}:{line}"
-        ends = [int(text) if text.isdecimal() else text for text in fields[:2]]
-        bare = re.compile(r"[0-9]*\.?[0-9]*")
-        shares = [f"{text}%" if bare.fullmatch(text) else text for text in fields[2:] if text]
-        try:
-            found.append(flow([*ends, *shares], place))
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
-    if not found:
-        raise ValueError(f"{path} lists no flow")
-    if len(found) > MOST_FLOWS:
-        raise ValueError(f"{path} lists {len(found)} flows: {MOST_FLOWS} at most")
-    return tuple(found)
 
 
 # --- kinds of values ------------------------------------------------------------------------------
@@ -200,94 +145,27 @@ class Strict(BaseModel):
         return self.model_dump(exclude_none=True, warnings=False)
 
 
-SINGULAR = "takes one value"
-NOT_SWEPT = {
-    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
-    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ValueKind:
-    """Kind of a key's value: its parser, its writer and its JSON schema."""
-
-    parse: Callable[[Any], Any]
-    form: Form
-    lists: bool = False  # true where a list is one value of this kind
-    write: Callable[[Any], object] | None = None  # form that users write; None: unchanged
-
-    def __call__(self, value: object) -> Any:
-        """Parse a value; ValueError for an invalid one."""
-        if isinstance(value, list) and not self.lists:
-            raise ValueError(SINGULAR)
-        return self.parse(value)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """Return the schema with which pydantic validates this kind."""
-        write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
-        return core_schema.no_info_plain_validator_function(self, serialization=write)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Form:
-        """Return the JSON schema of this kind."""
-        return dict(self.form)
-
-
-def kind(
-    form: Form, lists: bool = False, write: Callable[[Any], object] | None = None
-) -> Callable[[Callable[[Any], Any]], ValueKind]:
-    """Return a decorator that makes a kind of values from a parser."""
-    return lambda parse: ValueKind(parse, form, lists, write)
-
-
-def text_like(pattern: str) -> Form:
-    """Return the JSON schema of text that matches an expression."""
-    return {"type": "string", "pattern": pattern}
-
-
-def either(*forms: Form) -> Form:
-    """Return the JSON schema of a value in one of several forms."""
-    return {"anyOf": list(forms)}
-
-
-def mapping_of(**forms: Form) -> Form:
-    """Return the JSON schema of a mapping with these keys and no others."""
-    return {"type": "object", "additionalProperties": False, "properties": forms}
-
-
-def list_of(form: Form, least: int = 1, most: int | None = None) -> Form:
-    """Return the JSON schema of a list of a form."""
-    items = {"type": "array", "items": form, "minItems": least}
-    return items if most is None else items | {"maxItems": most}
-
-
 T = TypeVar("T")
-_TEXT: Form = {"type": "string", "minLength": 1}
-_COUNT, _TIME, _SIZE, _SHARE = (
-    each.form()
-    for each in (quantities.COUNT, quantities.DURATION, quantities.SIZE, quantities.PERCENT)
-)
-_time_text = quantities.DURATION.text
 
 
-def choice(words: Iterable[str]) -> ValueKind:
-    """Return the kind of values that are one of the given words."""
+def choice(words: Iterable[str]) -> PlainValidator:
+    """Return the validator of values that are one of the given words."""
     valid = list(words)
 
-    @kind({"enum": valid, "type": "string"})
     def check(value: object) -> object:
         if value not in valid:
             raise ValueError(invalid(value, valid))
         return value
 
-    return check
+    return PlainValidator(check)
 
 
-def bounded(
-    read: Callable[[object], int], form: Form, least: int, most: int, words: str
-) -> ValueKind:
-    """Return the kind of numbers within bounds; {} in the message `words` becomes the number."""
+Parser = Callable[[Any], int]
 
-    @kind(form)
+
+def bounded(read: Parser, least: int, most: int, words: str) -> Parser:
+    """Return the parser of numbers within bounds; {} in the message `words` becomes the number."""
+
     def check(value: object) -> int:
         number = read(value)
         if not least <= number <= most:
@@ -297,27 +175,15 @@ def bounded(
     return check
 
 
-def whole(least: int, most: int, what: str) -> ValueKind:
-    """Return the kind of whole numbers within bounds; `10k` and `10M` are numbers too."""
-    number = {"type": "integer", "minimum": least, "maximum": most}
-    form = either(number, text_like(quantities.COUNT.pattern()))
+def whole(least: int, most: int, what: str) -> Parser:
+    """Return the parser of whole numbers within bounds; `10k` and `10M` are numbers too."""
     words = f"{{}} is invalid: {what} is {least} to {most}"
-    return bounded(quantities.count, form, least, most, words)
+    return bounded(quantities.count, least, most, words)
 
 
-@kind({"type": ["number", "string"]})
-def _limit(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise needed(value, "a number is needed, such as 94 or 94%")
-    return str(value)
-
-
-@kind(text_like(r"^\s*(==|!=|<=|>=|<|>)\s*[-+0-9.]"))
-def _comparison(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        number = value if isinstance(value, int | float) else 0
-        raise needed(value, f'a comparison is needed, such as "== {number:g}"')
-    return value
+def number(least: int, most: int, what: str) -> PlainValidator:
+    """Return the validator of whole numbers within bounds."""
+    return PlainValidator(whole(least, most, what))
 
 
 # --- numbers and times ----------------------------------------------------------------------------
@@ -326,7 +192,6 @@ def _comparison(value: object) -> str:
 SEED_MOST = 2**63 - 1
 
 
-@kind({"type": "integer", "minimum": 0, "maximum": SEED_MOST})
 def _seed(value: object) -> int:
     """Parse a seed, in one spelling only, because YAML readers differ on `010` and `1.0`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
@@ -334,7 +199,6 @@ def _seed(value: object) -> int:
     return value
 
 
-@kind(_SHARE, write="{}%".format)
 def _percent(value: object) -> int:
     """Parse a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
@@ -347,19 +211,17 @@ def _percent(value: object) -> int:
 INTERVAL_LEAST_NS = 10_000_000
 
 
-@kind(either({"const": "off"}, _TIME), write=lambda ns: _time_text(ns) if ns else "off")
 def _interval(value: object) -> int:
     """Parse the time between interval results in ns; 0 for `off`."""
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
     if step_ns < INTERVAL_LEAST_NS:
-        short = _time_text(step_ns)
+        short = quantities.DURATION.text(step_ns)
         raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
     return step_ns
 
 
-@kind(_TIME, write=_time_text)
 def _timeout(value: object) -> int:
     """Parse a timeout to ns; ValueError for 0."""
     timeout_ns = quantities.duration_ns(value)
@@ -368,13 +230,13 @@ def _timeout(value: object) -> int:
     return timeout_ns
 
 
+def _written_interval(step_ns: int) -> str:
+    return quantities.DURATION.text(step_ns) if step_ns else "off"
+
+
 PROBES_MOST = 1_000_000  # limit of a node, per second and flow
 
 
-@kind(
-    either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$")),
-    write=lambda rate: f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0,
-)
 def _probe_rate(value: object) -> object:
     """Parse a probe rate: `auto`, or probes per second and flow (`1000/s`), or 0 for none."""
     if value == "auto":
@@ -388,8 +250,11 @@ def _probe_rate(value: object) -> object:
     return rate
 
 
+def _written_probe_rate(rate: str | float) -> str | float:
+    return f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0
+
+
 CLOCK_ERROR_MOST_NS = 1_000_000_000
-_MODE: Form = {"enum": list(CLOCK_MODES)}
 
 
 def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
@@ -401,10 +266,9 @@ def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
 def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
     if not clock.error_ns:
         return clock.mode
-    return {"mode": clock.mode, "error": _time_text(clock.error_ns)}
+    return {"mode": clock.mode, "error": quantities.DURATION.text(clock.error_ns)}
 
 
-@kind(either(_MODE, mapping_of(mode=_MODE, error=_TIME)), write=_written_clock)
 def _clock(value: object) -> ClockChoice:
     """Parse a clock mode (`shared`, `ptp`, `estimated`), or a mapping with its error."""
     given = value if isinstance(value, dict) else {"mode": value}
@@ -426,7 +290,6 @@ def _clock(value: object) -> ClockChoice:
     return ClockChoice(mode, error_ns)
 
 
-@kind({"type": ["number", "string"]})
 def _suite_value(value: object) -> float:
     """Parse a parameter of a suite: a number, or a time such as 10s."""
     if isinstance(value, str):
@@ -438,7 +301,6 @@ def _suite_value(value: object) -> float:
 
 REPEATS_MOST = 10000
 _REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # limits of a mapping without `min` and `max`
-_REPEAT = mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)
 
 
 def _written_repeats(value: Repeats) -> int | dict[str, object]:
@@ -449,7 +311,6 @@ def _written_repeats(value: Repeats) -> int | dict[str, object]:
     return {"min": value.least, "max": value.most, **percents}
 
 
-@kind(either(_COUNT, _REPEAT), write=_written_repeats)
 def _repeats(value: object) -> Repeats:
     """Parse repeats: a fixed number, or a mapping with a confidence interval to reach."""
     keys: dict[str, object] = value if isinstance(value, dict) else {"repeat": value}
@@ -471,7 +332,7 @@ def _repeats(value: object) -> Repeats:
     if not isinstance(value, dict):
         number = count("repeat")
         return Repeats(number, number)
-    _refuse_unknown(keys, _REPEAT["properties"])
+    _refuse_unknown(keys, ("min", "max", "width", "confidence"))
     given = {key: count(key) for key in ("min", "max") if key in keys}
     least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
     most = given.get("max", max(_REPEATS_USUAL, least))
@@ -492,20 +353,19 @@ def _repeats(value: object) -> Repeats:
 
 
 FRAME = bounded(
-    quantities.size_bytes, _SIZE, 64, 9216,
+    quantities.size_bytes, 64, 9216,
     "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included",
 )  # fmt: skip
 # Only schedules send empty messages: the compiler rejects others.
 MESSAGE = bounded(
-    quantities.size_bytes, _SIZE, 0, 2**30, "a message of {} bytes: messages have 1GiB at most"
+    quantities.size_bytes, 0, 2**30, "a message of {} bytes: messages have 1GiB at most"
 )
 # Above the limit of any device; the node checks its device's limit.
 INLINE = bounded(
-    quantities.size_bytes, _SIZE, 0, 4096, "{} bytes inline: valid values are 0 (none) to 4096"
+    quantities.size_bytes, 0, 4096, "{} bytes inline: valid values are 0 (none) to 4096"
 )
 
 
-@kind(list_of(_SIZE, 2, 2), lists=True, write=list)
 def _size_range(value: object) -> object:
     """Parse the minimum and the maximum of random sizes."""
     if not isinstance(value, list) or len(value) != 2:
@@ -527,7 +387,6 @@ PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
 IMIX_MOST = 64  # limit of a node (TRANSPORT_SIZES_MAX)
 
 
-@kind(either(_TEXT, list_of(_SIZE, 2, IMIX_MOST)), lists=True, write=list)
 def _imix(value: object) -> tuple[int, ...]:
     """Parse an IMIX: a genome, a preset, or a list of sizes, in sending order."""
     sizes = PRESETS.get(value) if isinstance(value, str) else value
@@ -551,7 +410,6 @@ def _imix(value: object) -> tuple[int, ...]:
 # --- names, and who sends to whom -----------------------------------------------------------------
 
 
-@kind(_TEXT)
 def word(value: object) -> str:
     """Parse a name."""
     if not isinstance(value, str) or not value:
@@ -559,7 +417,6 @@ def word(value: object) -> str:
     return value
 
 
-@kind(_TEXT)
 def _words(value: object) -> str:
     """Parse text unchanged: a serial number 0012 is not 12."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -572,11 +429,6 @@ def _words(value: object) -> str:
 PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
 
 
-@kind(
-    either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))),
-    lists=True,
-    write=lambda value: value if isinstance(value, str) else [list(pair) for pair in value],
-)
 def _partners(value: object) -> str | NamedPairs:
     """Parse partners: a word, or pairs of names."""
     if isinstance(value, str) and value in PARTNERS:
@@ -592,11 +444,10 @@ def _partners(value: object) -> str | NamedPairs:
     return tuple((word(one), word(other)) for one, other in value)
 
 
-@kind(
-    list_of(either(_TEXT, list_of(_TEXT))),
-    lists=True,
-    write=lambda value: [group[0] if len(group) == 1 else list(group) for group in value],
-)
+def _written_partners(value: str | NamedPairs) -> str | list[list[str]]:
+    return value if isinstance(value, str) else [list(pair) for pair in value]
+
+
 def _groups(value: object) -> NamedGroups:
     """Parse groups of names; each entry is one group, a word or a list."""
     if not isinstance(value, list):
@@ -606,11 +457,11 @@ def _groups(value: object) -> NamedGroups:
     )
 
 
-_END: Form = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
-_FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems": 2, "maxItems": 3}
+def _written_groups(value: NamedGroups) -> list[str | list[str]]:
+    return [group[0] if len(group) == 1 else list(group) for group in value]
 
 
-def flow(value: object, place: str = "") -> Flow:
+def flow(value: object) -> Flow:
     """Parse one flow; its share is in percent."""
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         raise needed(value, "[source, destination] or [source, destination, share] is needed")
@@ -619,33 +470,29 @@ def flow(value: object, place: str = "") -> Flow:
         for end in value[:2]
     )
     if len(value) == 2:
-        return Flow(source, destination, place=place)
+        return Flow(source, destination)
     percent = quantities.percentage(value[2])
     if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
         raise needed(
             value[2], "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
         )
-    return Flow(source, destination, float(percent), place)
+    return Flow(source, destination, float(percent))
 
 
-@kind(
-    either(_TEXT, list_of(_FLOW)),
-    lists=True,
-    write=lambda value: [
+def _flows(value: object) -> tuple[Flow, ...]:
+    """Parse flows: a list of `[source, destination]` or `[source, destination, 25%]`."""
+    if not isinstance(value, list) or not value:
+        raise needed(value, "a list of [source, destination] is needed")
+    return tuple(map(flow, value))
+
+
+def _written_flows(value: tuple[Flow, ...]) -> list[list[object]]:
+    return [
         [one.source, one.destination, *([] if one.share is None else [f"{one.share:.10g}%"])]
         for one in value
-    ],
-)
-def _flows(value: object) -> str | tuple[Flow, ...]:
-    """Parse flows: a list of `[source, destination]` or `[source, destination, 25%]`, or a file."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list | tuple) or not value:
-        raise needed(value, "a list of [source, destination], or a file, is needed")
-    return tuple(item if isinstance(item, Flow) else flow(item) for item in value)
+    ]
 
 
-@kind({"type": "object", "minProperties": 1, "additionalProperties": list_of({})})
 def _swept(value: object) -> dict[str, list[Any]]:
     """Parse a sweep: a list of values per parameter (dotted below a transport's name)."""
     if not isinstance(value, dict) or not value:
@@ -669,11 +516,8 @@ def _axis(values: object) -> object:
 
 
 CORES_MOST = 1024  # limit of a node (engine/platform/cpu_placement.h)
-_SPANS = text_like(r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$")
-_CORE = either({"type": "integer", "minimum": 0}, _SPANS)
 
 
-@kind(either(_CORE, list_of(_CORE)), lists=True, write=list)
 def cores(value: object) -> tuple[int, ...]:
     """Parse cores in written order: a cpuset (`2-5,8`), a list of numbers, or one number."""
     words = value if isinstance(value, list) else str(value).split(",")
@@ -696,10 +540,9 @@ def cores(value: object) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
-    """Return the kind of IP addresses with a prefix length."""
+def _ip_address(version: int, example: str) -> PlainValidator:
+    """Return the validator of IP addresses with a prefix length."""
 
-    @kind(text_like(pattern))
     def check(value: object) -> str:
         with suppress(ValueError):
             if "/" in str(value) and ip_interface(str(value)).version == version:
@@ -708,10 +551,9 @@ def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
             f"{shown(value)} is not an IPv{version} address with a prefix, such as {example}"
         )
 
-    return check
+    return PlainValidator(check)
 
 
-@kind(either(_TEXT, list_of(_TEXT)), lists=True)
 def _hosts(value: object) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not texts or not all(isinstance(text, str) for text in texts):
@@ -719,33 +561,19 @@ def _hosts(value: object) -> list[str]:
     return list(texts)
 
 
-@kind(either(_TEXT, {"type": "object", "additionalProperties": list_of({}, 2, 2)}))
-def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
-    """Parse wiring: a file, or a mapping of ports to a switch and its port."""
+def _wiring(value: object) -> dict[str, tuple[str, str]]:
+    """Parse wiring: a mapping of ports to a switch and its port."""
     if not isinstance(value, dict):
-        if not isinstance(value, str) or not value:
-            raise needed(value, "a file is needed")
-        return value
+        raise needed(value, "a mapping is needed, as {node1:e0: [switch, port]}")
     for name, ends in value.items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise ValueError(f"{name}: needs [switch, switch port]")
     return {name: (str(ends[0]), str(ends[1])) for name, ends in value.items()}
 
 
-@kind({"type": ["string", "integer", "boolean"]})
-def _ssh_option(value: object) -> str:
-    """Parse an ssh option's value to the text after `-o`."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, str | int):
-        raise needed(value, "one value is needed")
-    return str(value)
-
-
 _RDMA = r"^([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?$"
 
 
-@kind(text_like(_RDMA))
 def _rdma_port(value: object) -> str:
     """Parse an RDMA device and port such as `mlx5_2/1`; the port is 1 by default."""
     found = re.fullmatch(_RDMA, value) if isinstance(value, str) else None
@@ -758,42 +586,43 @@ def _rdma_port(value: object) -> str:
 
 
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all measured
-Name = Annotated[str, word]
-Words = Annotated[str, _words]
-Seed = Annotated[int, _seed]
-Retries = Annotated[int, whole(0, 6, "the number of retries (7 would mean without end)")]
-RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
-Repeat = Annotated[Repeats, _repeats]
-Percent = Annotated[int, _percent]
-SuiteValue = Annotated[float, _suite_value]
-Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=_time_text)]
-Timeout = Annotated[int, _timeout]
-Interval = Annotated[int, _interval]
-Clock = Annotated[ClockChoice, _clock]
-Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
-TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
-FrameSize = Annotated[int, FRAME]
-MessageSize = Annotated[int, MESSAGE]
-SizeRange = Annotated[tuple[int, int], _size_range]
-InlineSize = Annotated[int, INLINE]
-Imix = Annotated[tuple[int, ...], _imix]
-Rate = Annotated[
-    int, ValueKind(quantities.rate_bps, quantities.RATE.form(), write=quantities.RATE.text)
+Name = Annotated[str, PlainValidator(word)]
+Words = Annotated[str, PlainValidator(_words)]
+Seed = Annotated[int, PlainValidator(_seed)]
+Retries = Annotated[int, number(0, 6, "the number of retries (7 would mean without end)")]
+RankCount = Annotated[int, number(2, 65536, "the number of ranks")]
+Repeat = Annotated[Repeats, PlainValidator(_repeats), PlainSerializer(_written_repeats)]
+Percent = Annotated[int, PlainValidator(_percent), PlainSerializer("{}%".format)]
+SuiteValue = Annotated[float, PlainValidator(_suite_value)]
+Duration = Annotated[
+    int, PlainValidator(quantities.duration_ns), PlainSerializer(quantities.DURATION.text)
 ]
-LoadField = Annotated[
-    Load, ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text)
+Timeout = Annotated[int, PlainValidator(_timeout), PlainSerializer(quantities.DURATION.text)]
+Interval = Annotated[int, PlainValidator(_interval), PlainSerializer(_written_interval)]
+Clock = Annotated[ClockChoice, PlainValidator(_clock), PlainSerializer(_written_clock)]
+Size = Annotated[int, PlainValidator(quantities.size_bytes)]
+TransferSize = Annotated[
+    int, PlainValidator(quantities.size_bytes), PlainSerializer(quantities.SIZE.text)
 ]
-ProbeRate = Annotated[str | float, _probe_rate]
-Limit = Annotated[str, _limit]
-Comparison = Annotated[str, _comparison]
-Partners = Annotated[str | NamedPairs, _partners]
-Groups = Annotated[NamedGroups, _groups]
-Flows = Annotated[str | tuple[Flow, ...], _flows]
-Swept = Annotated[dict[str, list[Any]], _swept]
-Hosts = Annotated[list[str], _hosts]  # node sets
-Cores = Annotated[tuple[int, ...], cores]
-RdmaPort = Annotated[str, _rdma_port]
-IpAddress = Annotated[str, _ip_address(4, "198.18.0.1/16", r"^[0-9.]+/[0-9]+$")]
-Ip6Address = Annotated[str, _ip_address(6, "2001:2::1/64", r"^[0-9a-fA-F:.]+/[0-9]+$")]
-Wiring = Annotated[str | dict[str, tuple[str, str]], _wiring]
-SshOption = Annotated[str, _ssh_option]
+FrameSize = Annotated[int, PlainValidator(FRAME)]
+MessageSize = Annotated[int, PlainValidator(MESSAGE)]
+SizeRange = Annotated[tuple[int, int], PlainValidator(_size_range), PlainSerializer(list)]
+InlineSize = Annotated[int, PlainValidator(INLINE)]
+Imix = Annotated[tuple[int, ...], PlainValidator(_imix), PlainSerializer(list)]
+Rate = Annotated[int, PlainValidator(quantities.rate_bps), PlainSerializer(quantities.RATE.text)]
+LoadField = Annotated[Load, PlainValidator(quantities.load), PlainSerializer(quantities.load_text)]
+ProbeRate = Annotated[
+    str | float, PlainValidator(_probe_rate), PlainSerializer(_written_probe_rate)
+]
+Partners = Annotated[
+    str | NamedPairs, PlainValidator(_partners), PlainSerializer(_written_partners)
+]
+Groups = Annotated[NamedGroups, PlainValidator(_groups), PlainSerializer(_written_groups)]
+Flows = Annotated[tuple[Flow, ...], PlainValidator(_flows), PlainSerializer(_written_flows)]
+Swept = Annotated[dict[str, list[Any]], PlainValidator(_swept)]
+Hosts = Annotated[list[str], PlainValidator(_hosts)]  # node sets
+Cores = Annotated[tuple[int, ...], PlainValidator(cores), PlainSerializer(list)]
+RdmaPort = Annotated[str, PlainValidator(_rdma_port)]
+IpAddress = Annotated[str, _ip_address(4, "198.18.0.1/16")]
+Ip6Address = Annotated[str, _ip_address(6, "2001:2::1/64")]
+Wiring = Annotated[dict[str, tuple[str, str]], PlainValidator(_wiring)]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ from ..base.node_names import hosts_of_option
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
-from ..topology.topology import PROJECT_LABS
 from . import rules, schema, sites, tests
 from .clauses import parse_clause, refuse_incomplete
 from .names import SitePlace
 
 
 def load_site(document: Document, seed: int) -> Site:
-    """Return the site of a configuration: from a mapping, a file, or a lab's name."""
+    """Return the site of a configuration: from a mapping, or a site file."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -30,17 +28,14 @@ def load_site(document: Document, seed: int) -> Site:
         )
     if isinstance(value, str):
         path = next((p for p in (document.folder / value, Path(value)) if p.is_file()), None)
-        if path is not None:
-            return _site_of_file(read_file(path), value, document, seed)
-        labs = sorted(file.stem for file in PROJECT_LABS.glob("*.yaml"))
-        if value not in labs:
+        if path is None:
             raise document.problem(
                 ("site",),
-                f"there is no file {errors.shown(value)}, and labs are {errors.listed(labs)}"
-                f"{errors.meant(value, labs)}",
+                f"there is no file {errors.shown(value)}: name a site file, or write a lab as "
+                "`site: {lab: one-switch}`",
             )
-        document.place(("site",), {"lab": value}, document.mark(("site",)))
-        value = document.data["site"]
+        file = read_file(path)
+        return _build(SitePlace(file), file.data, seed)
     if not isinstance(value, dict):
         raise document.problem(
             ("site",), f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
@@ -52,15 +47,6 @@ def load_site(document: Document, seed: int) -> Site:
         if "launch" not in value:
             document.place(("site", "launch"), "ssh", mark)
     return _build(SitePlace(document, ("site",)), value, seed)
-
-
-def _site_of_file(file: Document, name: str, document: Document, seed: int) -> Site:
-    if "topology" in file.data:  # a topology file describes a lab
-        site = Document({"site": {"lab": str(Path(file.name).resolve())}}, {}, name, file.folder)
-        return _build(SitePlace(site, ("site",)), site.data["site"], seed)
-    if "tests" in file.data or "switchbench" in file.data:
-        raise document.problem(("site",), f"{name} is a configuration, not a site file")
-    return _build(SitePlace(file), file.data, seed)
 
 
 def _build(place: SitePlace, value: dict[str, object], seed: int) -> Site:
@@ -122,60 +108,22 @@ def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedC
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
     """Check a document, and resolve its site and tests."""
-    mistakes = errors.Mistakes()
-    model, wrong = _model(document, mistakes)
+    model = schema.validate(schema.Configuration, document)
     if model.switchbench != FORMAT:
         raise document.problem(
             ("switchbench",),
             f"format {model.switchbench} is not known: this version reads {FORMAT}",
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
-    clauses: list[dict[str, Any]] = []
-    for i, clause in enumerate(model.expect or []):
-        if mistakes.are_many:
-            break
-        if not any(path[:2] == ("expect", i) for path in wrong):
-            with mistakes.collected():
-                clauses.append(_expectation(document, clause, ("expect", i)))
-    site: Site | None = None
-    with mistakes.collected():
-        site = sites.leave_out(load_site(document, seed), without)
-    if site is None:
-        tests.entries_of(document, model, mistakes)
-        mistakes.refuse()
-    assert site is not None
-    with mistakes.collected():
-        tests.refuse_without_suite(document, model)
-        profile = model.profile or rules.profile_name(site)
-        parameters = tests.parameters_of(document, model, profile)
-        found = tests.resolve(document, model, site, parameters, mistakes, wrong)
-        if not mistakes.found:
-            refuse_incomplete(document, model, found)
-    mistakes.refuse()
-    return CheckedConfiguration(document, model, site, found, tuple(clauses), seed, parameters)
-
-
-def _model(
-    document: Document, mistakes: errors.Mistakes
-) -> tuple[schema.Configuration, Sequence[KeyPath]]:
-    """Return the document's model.
-
-    With invalid values, return the model of the rest, and the paths of the invalid values, so that
-    further mistakes are found too.
-    """
-    try:
-        return schema.validate(schema.Configuration, document), ()
-    except schema.InvalidDocument as error:
-        mistakes.found.append(error)
-        wrong = error.paths
-    if len(wrong) > errors.MISTAKES_MOST or {("switchbench",), ("site",)} & set(wrong):
-        mistakes.refuse()
-    for path in wrong:
-        document.remove(path)
-    with suppress(errors.ConfigurationError):
-        return schema.validate(schema.Configuration, document), wrong
-    mistakes.refuse()
-    raise AssertionError
+    clauses = tuple(
+        _expectation(document, clause, ("expect", i)) for i, clause in enumerate(model.expect or [])
+    )
+    site = sites.leave_out(load_site(document, seed), without)
+    tests.refuse_without_suite(document, model)
+    parameters = tests.parameters_of(document, model, model.profile or rules.profile_name(site))
+    found = tests.resolve(document, model, site, parameters)
+    refuse_incomplete(document, model, found)
+    return CheckedConfiguration(document, model, site, found, clauses, seed, parameters)
 
 
 def document_of(conf: Path | None, options: Options = ()) -> Document:
@@ -243,24 +191,11 @@ _WHERE_KEYS = (
     "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
     "traffic", "test", "repeat", "subtest", "variant",
 )  # fmt: skip
-_LIMITS = {"require": "", "min": ">= ", "max": "<= ", "equals": "== "}
 
 
 def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) -> dict[str, Any]:
-    """Return a checked clause whose limit is in `require`."""
-    values = clause.given()
-    named = [key for key in _LIMITS if key in values]
-    if len(named) != 1:
-        raise document.problem(
-            (*path, named[1]) if named else path,
-            f"stands beside {named[0]}: give one of them"
-            if named
-            else "has no limit: give min, max, equals or require",
-        )
-    values = {
-        "require" if key in _LIMITS else key: f"{_LIMITS[key]}{value}" if key in _LIMITS else value
-        for key, value in values.items()
-    }
+    """Return a checked clause."""
+    values: dict[str, Any] = clause.given()
     values["where"] = {
         key: _where(key, value, (*path, "where", key), document)
         for key, value in (clause.where or {}).items()
@@ -271,7 +206,6 @@ def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) 
         # The sentence begins with the clause's name and the key.
         name, _, text = str(error).partition(": ")
         key, _, text = text.partition(": ")
-        key = named[0] if key == "require" else key
         raise document.problem((*path, key), text or name) from None
     return values
 

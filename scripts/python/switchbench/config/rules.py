@@ -15,7 +15,7 @@ from ..base import transports
 from ..base.errors import listed
 from ..base.model import SCHEDULE, WAITING, Load, Repeats, Site
 from . import schema
-from .fields import NOT_SWEPT, Strict
+from .fields import Strict
 from .schema import ALL_PARAMETERS, PATTERNS, DpdkOptions, ResolvedSettings, Settings, VerbsOptions
 
 S = TypeVar("S", bound=Settings)
@@ -42,7 +42,8 @@ NESTED: Mapping[str, type[Strict]] = {
 }
 # Keys that cannot be swept, with the reasons.
 SWEEP_REFUSALS = {
-    **NOT_SWEPT,
+    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
+    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
     **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
     **{key: f"its axis is `{forms[1]}`" for forms in FAMILIES for key in forms},
     "ranks": "its axis is `ranks`",

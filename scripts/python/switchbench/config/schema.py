@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import tomllib
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, SkipValidation, ValidationError, create_model
 
-from ..base.errors import MISTAKES_MOST, ConfigurationError, invalid, shown, unknown_key
+from ..base.errors import ConfigurationError, invalid, shown, unknown_key
 from ..base.model import LAUNCHERS, ClockChoice
 from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
@@ -24,7 +24,7 @@ from ..base.transports import NAMES
 from ..search.suites import SUITES
 from ..topology.form import DeviceKeys, File
 from . import fields as value
-from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
+from .fields import Strict, choice, number
 
 # --- patterns -------------------------------------------------------------------------------------
 # Declarations in patterns.toml: names, parameters, defaults, algorithms.
@@ -37,7 +37,6 @@ class PatternForm:
     parameters: Mapping[str, object] = field(default_factory=dict)  # with their defaults
     kind: str = ""  # function or kernel, which are schedules; "": matrices
     algorithms: tuple[str, ...] = ()  # of a function, the default first
-    floats: bool = False  # messages hold whole floats
     sizeless: bool = False  # users cannot set its messages' sizes
 
     @property
@@ -69,8 +68,8 @@ ALGORITHMS = tuple(dict.fromkeys(word for form in PATTERNS.values() for word in 
 class PacketOptions(Strict):
     """Sending of raw Ethernet frames through the kernel's packet sockets."""
 
-    burst: Annotated[int, whole(1, 128, "a burst")] = 32
-    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
+    burst: Annotated[int, number(1, 128, "a burst")] = 32
+    catch_up: Annotated[int, number(1, 65535, "catch_up")] | None = None
     dither: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
@@ -78,21 +77,23 @@ class DpdkOptions(PacketOptions):
     """Headers of raw Ethernet or UDP frames, and how they are sent by DPDK."""
 
     header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
-    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
-    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
-    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
-    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
-    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
+    vlan: Annotated[int, number(1, 4094, "a VLAN")] | None = None
+    pcp: Annotated[int, number(0, 7, "a priority")] | None = None
+    dscp: Annotated[int, number(0, 63, "a DSCP")] | None = None
+    ttl: Annotated[int, number(1, 255, "a TTL")] | None = None
+    udp_sources_per_flow: Annotated[int, number(1, 1024, "the number of source ports")] | None = (
+        None
+    )
     destination: Literal["port", "broadcast", "multicast"] | None = None
-    addresses: Annotated[int, whole(1, 2**20, "the number of addresses")] | None = None
-    address_block: Annotated[int, whole(0, 255, "an address block")] | None = None
-    learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
+    addresses: Annotated[int, number(1, 2**20, "the number of addresses")] | None = None
+    address_block: Annotated[int, number(0, 255, "an address block")] | None = None
+    learning_rate: Annotated[int, number(1, 10_000_000, "the learning rate")] | None = None
 
 
 class TcpOptions(Strict):
     """Use of the kernel's TCP sockets."""
 
-    streams_per_flow: Annotated[int, whole(1, 256, "the number of streams")] = 1
+    streams_per_flow: Annotated[int, number(1, 256, "the number of streams")] = 1
     send_buffer: value.Size | None = None
     receive_buffer: value.Size | None = None
     congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
@@ -112,20 +113,20 @@ class VerbsOptions(Strict):
 
     service: Literal["rc", "uc", "ud"] = "rc"
     operation: Literal["send", "write"] | None = None
-    depth: Annotated[int, whole(1, 16384, "the depth")] = 128
-    queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] = 1
+    depth: Annotated[int, number(1, 16384, "the depth")] = 128
+    queue_pairs: Annotated[int, number(1, 64, "the number of queue pairs")] = 1
     inline: value.InlineSize | None = None
-    signal_every: Annotated[int, whole(1, 16384, "signal_every")] | None = None
+    signal_every: Annotated[int, number(1, 16384, "signal_every")] | None = None
     mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
-    gid_index: Annotated[int, whole(0, 255, "a GID index")] | None = None
-    service_level: Annotated[int, whole(0, 15, "a service level")] = 0
-    traffic_class: Annotated[int, whole(0, 255, "a traffic class")] = 0
-    pkey_index: Annotated[int, whole(0, 65535, "a P_Key index")] = 0
+    gid_index: Annotated[int, number(0, 255, "a GID index")] | None = None
+    service_level: Annotated[int, number(0, 15, "a service level")] = 0
+    traffic_class: Annotated[int, number(0, 255, "a traffic class")] = 0
+    pkey_index: Annotated[int, number(0, 65535, "a P_Key index")] = 0
     retry: value.Retries | None = None
     rnr_retry: value.Retries | None = None
-    timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
+    timeout: Annotated[int, number(1, 31, "the timeout's exponent")] | None = None
     completion: Literal["auto", "poll", "event"] = "auto"
-    reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] = 64
+    reuse: Annotated[int, number(0, 1_000_000, "the number of queue pairs kept")] = 64
 
 
 Pattern = Annotated[str, choice(PATTERNS)]
@@ -144,7 +145,7 @@ class ScatterOptions(Strict):
 
     partners: Literal["fixed", "random"] = "fixed"
     sizes: value.SizeRange = (4, 1 << 20)
-    count: Annotated[int, whole(1, 10_000_000, "the number of messages")] = 250
+    count: Annotated[int, number(1, 10_000_000, "the number of messages")] = 250
     compute: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
@@ -154,9 +155,9 @@ class BurstOptions(Strict):
     Default: one burst, the longest that every switch should hold (RFC 2544, section 21).
     """
 
-    frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] = 1024
+    frames: Annotated[int, number(1, 2**32 - 1, "a burst")] = 1024
     gap: value.Duration = 0
-    count: Annotated[int, whole(0, 2**32 - 1, "the number of bursts")] = 1
+    count: Annotated[int, number(0, 2**32 - 1, "the number of bursts")] = 1
 
 
 class LatencyOptions(Strict):
@@ -175,16 +176,16 @@ class Settings(Strict):
     # parameters of patterns (patterns/pattern.h)
     forward: bool | None = None
     partners: value.Partners | None = None
-    shift: Annotated[int, whole(1, 32768, "shift")] | None = None
+    shift: Annotated[int, number(1, 32768, "shift")] | None = None
     groups: value.Groups | None = None
-    count: Annotated[int, whole(0, 65536, "count")] | None = None
-    degree: Annotated[int, whole(1, 16, "degree")] | None = None
+    count: Annotated[int, number(0, 65536, "count")] | None = None
+    degree: Annotated[int, number(1, 16, "degree")] | None = None
     order: Literal["shift", "pairwise", "xor", "naive"] | None = None
     sync: Literal["barrier", "none", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
-    senders: Annotated[int, whole(1, 65535, "the number of senders")] | None = None
-    receivers: Annotated[int, whole(1, 65535, "the number of receivers")] | None = None
+    senders: Annotated[int, number(1, 65535, "the number of senders")] | None = None
+    receivers: Annotated[int, number(1, 65535, "the number of receivers")] | None = None
     rotate: bool | None = None
     load_of: Literal["senders", "receivers"] | None = None
     flows: value.Flows | None = None
@@ -192,13 +193,13 @@ class Settings(Strict):
     algorithm: Annotated[str, choice(ALGORITHMS)] | None = None
     skew: value.Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
-    matrix: Annotated[int, whole(1, 2**31, "the matrix")] | None = None
-    block: Annotated[int, whole(1, 2**16, "a block")] | None = None
+    matrix: Annotated[int, number(1, 2**31, "the matrix")] | None = None
+    block: Annotated[int, number(1, 2**16, "a block")] | None = None
     dimensions: Literal[2, 3] | None = None
     # schedules
     compute: bool | None = None
-    batch: Annotated[int, whole(1, 1_000_000, "a batch")] | None = None
-    repetitions: Annotated[int, whole(1, 1_000_000_000, "the number of repetitions")] | None = None
+    batch: Annotated[int, number(1, 1_000_000, "a batch")] | None = None
+    repetitions: Annotated[int, number(1, 1_000_000_000, "the number of repetitions")] | None = None
     # place of the test: axes and their singular forms
     networks: value.Axis[value.Name] | None = None
     network: value.Name | None = None
@@ -234,7 +235,7 @@ class Settings(Strict):
     drain_timeout: value.Duration | None = None
     drain_max: value.Duration | None = None
     connectivity_check: bool | None = None
-    flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
+    flood_limit: Annotated[int, number(0, 2**32 - 1, "flood_limit")] | None = None
     seed: value.Seed | None = None
     sweep: value.Swept | None = None
 
@@ -277,10 +278,7 @@ class Expectation(Strict):
     where: dict[str, Any] | None = None
     measure: value.Name
     over: value.Name | None = None
-    require: value.Comparison | None = None
-    min: value.Limit | None = None
-    max: value.Limit | None = None
-    equals: value.Limit | None = None
+    require: value.Words
 
 
 class AboutSwitch(Strict):
@@ -318,7 +316,7 @@ class SwitchCountersKeys(Strict):
 class LabControl(Strict):
     """Supervision of a lab's nodes."""
 
-    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 0
+    udp_port: Annotated[int, number(0, 65535, "a UDP port")] = 0
     heartbeat_timeout: value.Timeout | None = None
     barrier_timeout: value.Timeout = 5_000_000_000
 
@@ -328,7 +326,7 @@ class SiteControl(LabControl):
 
     address: value.Name = "{host}"
     addresses: dict[str, value.Name] | None = None  # of hosts to which the template does not apply
-    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 7600
+    udp_port: Annotated[int, number(0, 65535, "a UDP port")] = 7600
 
 
 class RankOrder(Strict):
@@ -350,10 +348,9 @@ class Ssh(Strict):
 
     user: value.Name | None = None
     config: value.Name | None = None  # file for ssh -F
-    options: dict[str, value.SshOption] | None = None  # of ssh_config(5), by keyword
     engine: value.Name = ENGINE
     privilege: Literal["none", "setcap", "sudo"] = "none"
-    fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's default
+    fanout: Annotated[int, number(1, 4096, "a fan-out")] = 64  # ClusterShell's default
     timeout: value.Timeout = 10_000_000_000
 
 
@@ -374,10 +371,10 @@ class LabKeys(RankOrder):
     """Keys of a lab's site, beside those of its topology."""
 
     lab: value.Name
-    pack: Annotated[int, whole(1, 65536, "pack")] = 1
+    pack: Annotated[int, number(1, 65536, "pack")] = 1
     driver: Literal["af_packet", "af_xdp"] | None = None
     line_rate: value.Rate | None = None
-    queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
+    queues: Annotated[int, number(1, 64, "the number of queues")] | None = None
     cores: value.Cores | None = None
     control: LabControl | None = None
 
@@ -420,9 +417,9 @@ class PortKeys(Strict):
     gateway: Annotated[str, Field(pattern=_GATEWAY)] | None = None
     tcp_address: value.Name | None = None
     line_rate: value.Rate | None = None
-    mtu: Annotated[int, whole(576, 9600, "an MTU")] | None = None
-    queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
-    queue_frames: Annotated[int, whole(64, 2**20, "queue_frames")] | None = None
+    mtu: Annotated[int, number(576, 9600, "an MTU")] | None = None
+    queues: Annotated[int, number(1, 64, "the number of queues")] | None = None
+    queue_frames: Annotated[int, number(64, 2**20, "queue_frames")] | None = None
     shared: bool | None = None
     transports: list[Transport] | None = None
 
@@ -460,7 +457,7 @@ class Configuration(Settings):
     suite_parameters: dict[str, value.SuiteValue] | None = None
     device_reset: SwitchCountersKeys | None = None
     time_limit: value.Duration | None = None
-    remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
+    remeasure: Annotated[int, number(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
@@ -473,10 +470,11 @@ class Configuration(Settings):
 # error locations are paths of keys, which the document's marks turn into lines.
 
 Model = TypeVar("Model", bound=BaseModel)
+MISTAKES_MOST = 30
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
-    """Return the model of the value at `path`; InvalidDocument has all mistakes."""
+    """Return the model of the value at `path`; ConfigurationError has a line per mistake."""
     return validate_value(model, document.get(path), document, lambda below: (*path, *below))
 
 
@@ -494,31 +492,7 @@ def validate_value(
     lines = [str(document.problem(path, _sentence(model, found[path]))) for path in first]
     if len(paths) > len(first):
         lines.append(f"and {len(paths) - len(first)} more mistakes")
-    raise InvalidDocument("\n".join(lines), paths)
-
-
-class InvalidDocument(ConfigurationError):
-    """Error of a document with invalid values: a line for each, and their paths."""
-
-    def __init__(self, text: str, paths: Sequence[KeyPath]) -> None:
-        """Store the message, and the paths of the invalid values."""
-        super().__init__(text)
-        self.paths = paths
-
-
-def _one_value(model: type[BaseModel], path: KeyPath, found: list[Any]) -> str:
-    """Return the correct form of a list at a key that takes one value."""
-    key, several = path[-1], ", ".join(map(str, found))
-    # A mapping of user-defined keys (ssh.options) has no model.
-    if f"{key}s" in getattr(_model_at(model, path[:-1]), "model_fields", ()):
-        return f"{SINGULAR}: write `{key}s: [{several}]`"
-    swept = path[2:]
-    plain = found and all(isinstance(one, str | int | float) for one in found)
-    if path[0] != "tests" or not swept or not plain or not all(isinstance(k, str) for k in swept):
-        return SINGULAR
-    if swept[0] in NOT_SWEPT:
-        return f"{SINGULAR}: {NOT_SWEPT[swept[0]]}"
-    return f"{SINGULAR}: write `sweep: {{{'.'.join(map(str, swept))}: [{several}]}}`"
+    raise ConfigurationError("\n".join(lines))
 
 
 def _sentence(model: type[BaseModel], error: Any) -> str:
@@ -527,10 +501,9 @@ def _sentence(model: type[BaseModel], error: Any) -> str:
     if kind == "extra_forbidden":
         keys = list(_model_at(model, error["loc"][:-1]).model_fields)
         return unknown_key(error["loc"][-1], keys, said=True)
-    if isinstance(found, list) and (
-        kind in _WANTED | {"literal_error": ""} or str(context.get("error")) == SINGULAR
-    ):
-        return _one_value(model, error["loc"], found)
+    axis = f"{error['loc'][-1]}s"
+    if isinstance(found, list) and axis in Settings.model_fields:
+        return f"takes one value: write `{axis}: [{', '.join(map(str, found))}]`"
     if kind == "literal_error":
         words = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return invalid(found, words)
@@ -551,6 +524,7 @@ _EXAMPLES = {
     "hosts": "hosts: node[1-8]",
     "launch": "launch: ssh",
     "measure": "measure: loss_percent",
+    "require": 'require: "<= 0.5"',
 }
 
 _WANTED = {

@@ -35,7 +35,7 @@ from ..topology.form import (
     device_of,
 )
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
-from .fields import csv_rows, first_double, written_order
+from .fields import first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks
 from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, SiteControl, Slurm, Ssh
 
@@ -87,7 +87,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
     try:
         topology = topologies.load(lab, overrides)
     except TopologyError as error:
-        raise _problem(error.messages[0], lab, overrides, place) from None
+        raise _problem(str(error), lab, overrides, place) from None
     routed, modelled = topology.kind == ROUTED, topology.model
     for key in ("driver", "queues") if routed else ():
         if getattr(model, key) is not None:
@@ -214,16 +214,6 @@ def _lab_processes(
 # --- how hosts are reached ------------------------------------------------------------------------
 
 
-# Settings on which the nodes' streams depend, and by which their ends are recognised: a site cannot
-# change them.
-OURS = (
-    "BatchMode", "RequestTTY", "RemoteCommand", "SessionType", "ForkAfterAuthentication",
-    "StdinNull", "PermitLocalCommand", "LocalCommand", "ControlMaster", "ForwardAgent",
-    "ForwardX11", "ClearAllForwardings", "EscapeChar", "ServerAliveInterval",
-    "ServerAliveCountMax", "LogLevel",
-)  # fmt: skip
-
-
 # Options by which ssh runs a program, loads a library or reads another file, in lower case.
 EXECUTING = {
     "proxycommand", "knownhostscommand", "pkcs11provider", "smartcarddevice",
@@ -231,7 +221,6 @@ EXECUTING = {
 }  # fmt: skip
 _KEYWORD = re.compile(r"[A-Za-z0-9]+")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
-_JUMPS = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:\[\],-]*")
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
@@ -255,22 +244,6 @@ def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
 
 
 def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
-    ours = {name.casefold() for name in OURS}  # ssh checks other names itself
-    for name, value in (keys.options or {}).items():
-        key, text = name.casefold(), ""
-        if key in ours:
-            text = "is not for the site to say: nodes need it as it is"
-        elif key in EXECUTING or not _KEYWORD.fullmatch(name):
-            text = (
-                "is no option that a configuration may set: it could run a program here; put it "
-                "into your own ~/.ssh/config"
-            )
-        elif not str(value).isprintable():
-            text = f"found {shown(value)}, which has control characters"
-        elif key == "proxyjump" and not _JUMPS.fullmatch(str(value)):
-            text = f"found {shown(value)}, but hosts for ssh -J are needed"
-        if text:
-            raise place.problem(("ssh", "options", name), text)
     if keys.user is not None and not _USER.fullmatch(keys.user):
         raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
     if keys.config is None:
@@ -320,7 +293,10 @@ def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
         if (twice := first_double(hosts)) is not None:
             raise ValueError(f"duplicate host {twice}")
     keys = _port_keys(model, hosts, place)
-    wires = _wiring(model, {f"{host}:{name}" for host, name in keys}, place)
+    wires, known = model.wiring or {}, {f"{host}:{name}" for host, name in keys}
+    for name in wires:
+        if name not in known:
+            raise place.problem(("wiring", name), f"there is no such port{meant(name, known)}")
     if len(keys) > _ADDRESSES:
         raise place.problem(("hosts",), f"makes {len(keys)} ports; {_ADDRESSES} is the most")
     ports = tuple(
@@ -357,7 +333,7 @@ def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
         try:
             site = wired(site, topologies.load(fabric))
         except TopologyError as error:
-            raise place.problem(("fabric",), error.messages[0]) from None
+            raise place.problem(("fabric",), str(error)) from None
     without = [host for text in model.without or () for host in place.hosts(text, hosts, "without")]
     if not set(hosts) - set(without):
         raise place.problem(("without",), f"leaves nobody of {listed(hosts)}")
@@ -530,28 +506,3 @@ def _processes(
             address = f"{bare}:{control.udp_port}"
         processes.append(Process(host, tuple(members), {"address": address}, cores[host]))
     return tuple(processes)
-
-
-def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> Wires:
-    if model.wiring is None:
-        return {}
-    if isinstance(model.wiring, dict):
-        for name in model.wiring:
-            if name not in ports:
-                raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
-        return model.wiring
-    path = place.file(("wiring",), model.wiring)
-    wires: dict[str, tuple[str, str]] = {}
-    with place.at("wiring"):
-        for line, fields in csv_rows(path, ("host:port", "switch", "switch_port")):
-            name, text = fields[0], ""
-            if len(fields) != 3:
-                text = "needs host:port,switch,switch_port"
-            elif name not in ports:
-                text = f"there is no port {shown(name)}{meant(name, ports)}"
-            elif name in wires:
-                text = f"duplicate port {name}"
-            if text:
-                raise ValueError(f"{path}:{line}: {text}")
-            wires[name] = (fields[1], fields[2])
-    return wires

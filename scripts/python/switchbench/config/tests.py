@@ -12,17 +12,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from ..base import transports
-from ..base.errors import ConfigurationError, Mistakes, listed, meant, shown, unknown_key
+from ..base.errors import ConfigurationError, listed, meant, shown, unknown_key
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite, SuiteParameters, extra_share
 from . import rules
-from .fields import Flow, read_flows
+from .fields import Flow
 from .rules import without_effect
 from .schema import (
     PATTERNS,
@@ -144,26 +143,18 @@ class _Entry:
 
 
 def resolve(
-    document: Document, model: Configuration, site: Site, parameters: SuiteParameters,
-    mistakes: Mistakes, wrong: Sequence[KeyPath],
-) -> list[ResolvedSettings]:  # fmt: skip
+    document: Document, model: Configuration, site: Site, parameters: SuiteParameters
+) -> list[ResolvedSettings]:
     """Return all tests with their defaults.
 
-    Impossible values and keys without effect are added to the mistakes; tests with invalid values
-    in `wrong` are left out.
+    Raise ConfigurationError for an impossible value or a key without effect.
     """
     top = _layer(model, (), document)
     tests: list[ResolvedSettings] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
-    for entry in entries_of(document, model, mistakes):
-        if entry.path and any(path[: len(entry.path)] == entry.path for path in wrong):
-            continue
-        if mistakes.are_many:
-            break
-        made: list[ResolvedSettings] = []
-        with mistakes.collected():
-            made = list(_Resolver(document, site, top, model.suite, parameters, entry).tests())
+    for entry in _entries(document, model):
+        made = list(_Resolver(document, site, top, model.suite, parameters, entry).tests())
         for test in made:  # an upper bound: a swept key may have no effect at some points
             axes = (test.ranks, test.loads, test.frame_sizes, test.message_sizes)
             lists = [*(test.sweep or {}).values(), *axes]
@@ -174,13 +165,11 @@ def resolve(
                 f"loads, sizes, ranks, sweeps and repeats multiply to {trials} trials and more; "
                 f"at most {TRIALS_MOST} are allowed",
             )
-        with mistakes.collected():
-            idle = [always_idle(test) for test in made]
-            _refuse_idle(entry.own, idle, entry.path, document)
-            tests += made
-            all_idle += idle
-    if not mistakes.found:
-        _refuse_idle(top, all_idle, (), document)
+        idle = [always_idle(test) for test in made]
+        _refuse_idle(entry.own, idle, entry.path, document)
+        tests += made
+        all_idle += idle
+    _refuse_idle(top, all_idle, (), document)
     return tests
 
 
@@ -192,10 +181,6 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
         if len(both) > 1:
             raise document.problem((*path, both[1]), f"stands beside {both[0]}: give one of them")
     own = {key: value for key, value in given.items() if key in Settings.model_fields}
-    if isinstance(model.flows, str):
-        file = (document.folder / Path(model.flows).expanduser()).resolve()
-        with document.at((*path, "flows")):
-            own["flows"] = read_flows(file)
     values = Settings().model_copy(update=own)
     if model.sweep is None:
         return values
@@ -231,8 +216,8 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
     return getattr(found, tail) if dot else found
 
 
-def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
-    """Return the user's tests; a test that sets a setting twice adds a mistake and is omitted."""
+def _entries(document: Document, model: Configuration) -> list[_Entry]:
+    """Return the user's tests; ConfigurationError for one that sets a setting twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         names = subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
@@ -242,13 +227,10 @@ def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> 
         return [_Entry((), Settings.model_construct(pattern=name)) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
-    entries = []
-    for i, test in enumerate(model.tests):
-        if mistakes.are_many:
-            break
-        with mistakes.collected():
-            entries.append(_Entry(("tests", i), _layer(test, ("tests", i), document)))
-    return entries
+    return [
+        _Entry(("tests", i), _layer(test, ("tests", i), document))
+        for i, test in enumerate(model.tests)
+    ]
 
 
 @dataclass(frozen=True)

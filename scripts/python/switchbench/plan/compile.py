@@ -30,7 +30,6 @@ from .engine import PlanRefused, plan_size, port_parts
 Refusals = Iterator[tuple[str, str]]  # (key or several keys, sentence)
 
 _MEMINFO = Path("/proc/meminfo")
-FLOAT_BYTES = 4
 WINDOW_LEAST_NS = 1_000_000  # a shorter window opens and closes between two polls of a port
 
 
@@ -170,7 +169,7 @@ def _verbs(point: ResolvedSettings) -> Refusals:
 
 def _messages(point: ResolvedSettings) -> Refusals:
     """Yield errors of messages and schedules that the node would reject."""
-    tcp, verbs, form = point.tcp, point.verbs, PATTERNS[point.pattern]
+    tcp, verbs = point.tcp, point.verbs
     if point.traffic in model.WAITING:
         what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
         for key, noun, count in (
@@ -189,14 +188,6 @@ def _messages(point: ResolvedSettings) -> Refusals:
     if not transports.of(point.transport).reliable:
         text = f"{point.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
         yield "transport", text
-    for size in point.sizes if form.floats else ():
-        if odd := size % FLOAT_BYTES:
-            near = f"{size - odd} or {size - odd + FLOAT_BYTES}"
-            text = f"{size} bytes: {point.pattern} adds up floats of {FLOAT_BYTES} bytes"
-            yield "message_size", f"{text}: take {near}"
-    if point.algorithm is not None and form.algorithms and point.algorithm not in form.algorithms:
-        text = f"{point.algorithm} is no algorithm of {point.pattern}"
-        yield "algorithm", f"{text}: it has {listed(form.algorithms)}"
 
 
 def _times(point: ResolvedSettings) -> Refusals:
@@ -592,10 +583,8 @@ def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
 
 def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
     """Return the flow list of a pattern, and the shares where any flow has one."""
-    if point.flows is None or isinstance(point.flows, str):
-        raise place.problem(
-            "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
-        )
+    if point.flows is None:
+        raise place.problem("flows", "flows is missing: a list, [[source, destination], ...]")
     shares: dict[tuple[int, int], float | None] = {}
     for number, flow in enumerate(point.flows):
         where = place.path("flows")
@@ -604,8 +593,6 @@ def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict
             if ends in shares:
                 raise ValueError(f"duplicate flow {members.words(*ends)}")
         except ValueError as error:
-            if flow.place:
-                raise place.document.problem(where, f"{flow.place}: {error}") from None
             raise place.document.problem((*where, number), str(error)) from None
         shares[ends] = flow.share
     words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}

@@ -363,13 +363,9 @@ def below_headers(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _no_output(text: str) -> str:
-    """Return the reason why a text is not lldpcli's JSON output."""
-    start = text.lstrip()
-    if start.startswith("<"):
-        return "is XML: `lldpcli -f json show neighbors details` is wanted"
-    if start.startswith(("---", "LLDP neighbors")):
-        return "is lldpcli's text for people: `lldpcli -f json show neighbors details` is wanted"
-    return f"{start[:30]!r} is not what `lldpcli -f json show neighbors details` writes"
+    """Return the sentence about a text that is not lldpcli's JSON output."""
+    start = text.lstrip()[:30]
+    return f"{start!r} is not what `lldpcli -f json show neighbors details` writes"
 
 
 def _seen(text: str, where: str) -> dict[str, Neighbour]:

@@ -12,6 +12,7 @@ d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -29,7 +30,7 @@ Graph: TypeAlias = "networkx.Graph[str]"
 
 
 class FabricError(TopologyError):
-    """Error of a graph that cannot be a network; `messages` has one sentence per mistake."""
+    """Error of a graph that cannot be a network."""
 
 
 @dataclass(frozen=True)
@@ -60,38 +61,30 @@ class Fabric:
 
     def __post_init__(self) -> None:
         """Raise FabricError where the hosts, switches and links cannot be a network."""
+        for mistake in self._mistakes():
+            raise FabricError(f"{self.name}: {mistake}")
+
+    def _mistakes(self) -> Iterator[str]:
         names = Counter([*self.hosts, *self.switches])
-        mistakes = [f"{name} stands {n} times" for name, n in names.items() if n > 1]
+        yield from (f"{name} stands {n} times" for name, n in names.items() if n > 1)
         if len(self.hosts) < 2:
-            mistakes.append(f"has {len(self.hosts)} hosts; a network has at least two")
+            yield f"has {len(self.hosts)} hosts; a network has at least two"
         for link in self.links:
             ends = f"the link between {link.a} and {link.b}"
-            mistakes += [f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names]
+            yield from (f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names)
             if link.a == link.b:
-                mistakes.append(f"{ends} joins it to itself")
-            if link.rate_bps <= 0:
-                mistakes.append(f"{ends} has a rate of {link.rate_bps} bit/s; it must be positive")
-            if link.cables < 1:
-                mistakes.append(f"{ends} has {link.cables} cables")
+                yield f"{ends} joins it to itself"
         between = Counter(frozenset((link.a, link.b)) for link in self.links)
-        mistakes += [
-            f"{' and '.join(sorted(ends))} are joined by {n} links; parallel cables are one link"
-            for ends, n in between.items()
-            if n > 1
-        ]
-        if not mistakes:
-            alone = [host for host in self.hosts if self.graph.degree(host) == 0]
-            reached = reachable(self.graph, self.hosts[0], self.transit)
-            lost = [host for host in self.hosts if host not in reached]
-            lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
-            if alone:
-                mistakes.append(f"{alone[0]} is not connected to anything")
-            elif lost:
-                others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-                way = f"there is no way from {self.hosts[0]} to {lost[0]}{others}"
-                mistakes.append(f"is in parts: {way}")
-        if mistakes:
-            raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
+        for both, n in between.items():
+            if n > 1:
+                ends = " and ".join(sorted(both))
+                yield f"{ends} are joined by {n} links; parallel cables are one link"
+        reached = reachable(self.graph, self.hosts[0], self.transit)
+        lost = [host for host in self.hosts if host not in reached]
+        lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
+        if lost:
+            others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            yield f"is in parts: there is no way from {self.hosts[0]} to {lost[0]}{others}"
 
     @cached_property
     def graph(self) -> Graph:
@@ -182,9 +175,7 @@ class Routes:
         """Return the path of each flow, given by ranks; FabricError for a flow to itself."""
         if np.any(sources == destinations):
             rank = int(sources[sources == destinations][0])
-            raise FabricError(
-                [f"{self.fabric.name}: a flow from rank {rank} to itself has no path"]
-            )
+            raise FabricError(f"{self.fabric.name}: a flow from rank {rank} to itself has no path")
         way = self._gate[sources].astype(np.intp) * len(self._gate) + destinations
         # Stored by columns, because models read one column after the other.
         found = np.empty((len(self._ways) + 2, len(sources)), dtype=np.int32)
@@ -279,7 +270,7 @@ class Routes:
         if stranded[np.unique(self._gate)].any():
             source, destination = np.argwhere(stranded[self._gate])[0]
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
-            raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
+            raise FabricError(f"{self.fabric.name}: there is no way from {ends}")
         return steps
 
 
@@ -294,7 +285,7 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
         unknown = [cable.name for cable in topology.cables if cable.rate_bps == UNSHAPED]
         if unknown:
             words = f"the rate of {unknown[0]} is not limited: nothing can be computed"
-            raise FabricError([f"{topology.name}: {words}"])
+            raise FabricError(f"{topology.name}: {words}")
     other = unlimited_bps or 0
     access = (Link(node.name, node.module, node.rate_bps or other) for node in switched)
     bundles = (*topology.trunks, *topology.links)
@@ -362,3 +353,84 @@ def wired(site: Site, topology: Topology) -> Site:
         },
         wiring=replace(found, problems=tuple(problems)),
     )
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+# Static figures of a network: distances between hosts, and capacity per level.
+
+
+@dataclass(frozen=True)
+class Level:
+    """Summary of all switches at one distance from the hosts."""
+
+    level: int
+    """Links to the nearest host: 1 for switches with hosts attached."""
+    switches: int
+    down_bps: float
+    """Sum of the switches' layer-1 rates on links towards the hosts."""
+    up_bps: float
+    """Sum of the switches' layer-1 rates on links away from the hosts; 0 at the top."""
+    across_bps: float
+    """Sum of the switches' layer-1 rates on links to switches of the same level."""
+    worst: float | None
+    """Largest oversubscription of one switch, down / (up + across); None without both sides."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Static figures of a network: size, distances and capacity per level."""
+
+    hosts: int
+    switches: int
+    cables: int
+    diameter: int
+    """Largest number of links on the route between two hosts."""
+    mean_distance: float
+    """Mean number of links on the route between two hosts, over all pairs."""
+    access_bps: int
+    """Access rate of the slowest host."""
+    levels: tuple[Level, ...]
+
+
+def arithmetic(fabric: Fabric) -> Arithmetic:
+    """Return the static figures of a fabric: distances and levels."""
+    routes, count = Routes(fabric), len(fabric.hosts)
+    ranks, diameter, total = np.arange(count), 0, 0
+    for rank in range(1, count):
+        hops = routes.hops(ranks, (ranks + rank) % count)
+        diameter = max(diameter, int(hops.max()))
+        total += int(hops.sum())
+    return Arithmetic(
+        hosts=count,
+        switches=len(fabric.switches),
+        cables=sum(link.cables for link in fabric.links),
+        diameter=diameter,
+        mean_distance=total / (count * (count - 1)),
+        access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
+        levels=_levels(fabric),
+    )
+
+
+def _levels(fabric: Fabric) -> tuple[Level, ...]:
+    """Return the switches grouped by distance from the hosts, with each group's capacities."""
+    if not fabric.switches:
+        return ()
+    import networkx
+
+    nearest = networkx.multi_source_dijkstra_path_length(
+        fabric.graph, set(fabric.hosts), weight=None
+    )
+    found = []
+    for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
+        alike = [switch for switch in fabric.switches if nearest[switch] == level]
+        sides = []  # per switch: rates down, up and across, to switches of its level
+        for switch in alike:
+            rates = [0, 0, 0]
+            for _, neighbour, data in fabric.graph.edges(switch, data=True):
+                rise = nearest[neighbour] - level
+                rates[0 if rise < 0 else 1 if rise > 0 else 2] += data["rate_bps"]
+            sides.append(rates)
+        worst = max((s[0] / (s[1] + s[2]) for s in sides if s[1] + s[2]), default=None)
+        down, up, across = (float(sum(side)) for side in zip(*sides, strict=True))
+        found.append(Level(level, len(alike), down, up, across, worst))
+    return tuple(found)

@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+)
 
 from ..base.errors import ConfigurationError
 from ..base.model import Device
 from ..base.node_names import node_set
-from ..base.quantities import LINK_RATE_FORM, SIZE, link_rate_bps, link_rate_text, size_bytes
 from ..base.quantities import UNSHAPED as UNSHAPED
+from ..base.quantities import link_rate_bps, link_rate_text, size_bytes
 
 LinkRate = Annotated[
-    int,
-    BeforeValidator(link_rate_bps),
-    PlainSerializer(link_rate_text, when_used="json"),
-    WithJsonSchema(LINK_RATE_FORM),
+    int, PlainValidator(link_rate_bps), PlainSerializer(link_rate_text, when_used="json")
 ]
-Bytes = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema(SIZE.form())]
+Bytes = Annotated[int, PlainValidator(size_bytes)]
 _Count = Annotated[int, Field(ge=0)]
 _Percent = Annotated[float, Field(gt=0, le=100)]
 
@@ -47,11 +51,7 @@ def _steps(value: object) -> object:
     return value if isinstance(value, list) else [{"rate": value}]
 
 
-_Steps = Annotated[
-    list[RateStep],
-    BeforeValidator(_steps, json_schema_input_type=LinkRate | list[RateStep]),
-    Field(min_length=1, max_length=16),
-]
+_Steps = Annotated[list[RateStep], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
 
 
 class Collapse(TopologyKeys):
@@ -164,11 +164,7 @@ several switches."""
 
 
 class TopologyError(ConfigurationError):
-    """Error of an invalid topology; `messages` has one sentence per mistake."""
-
-    def __init__(self, messages: Iterable[str]) -> None:
-        self.messages = list(messages)
-        super().__init__("\n".join(self.messages))
+    """Error of an invalid topology."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +246,7 @@ class Topology:
             if node.name == name:
                 return node
         known = NodeSet.fromlist([node.name for node in self.nodes], resolver=RESOLVER_NOGROUP)
-        raise TopologyError([f"{self.name} has no node {name!r} (it has {known})"])
+        raise TopologyError(f"{self.name} has no node {name!r} (it has {known})")
 
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]

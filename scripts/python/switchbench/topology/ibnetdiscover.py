@@ -38,11 +38,6 @@ _CHASSIS = re.compile(r"Chassis \d{1,9}(?: \(guid 0x[0-9a-f]{1,32}\))?|Non-Chass
 # libibnetdisc.
 _WARNING = re.compile(r"ibwarn: \[|[\w./-]{1,80}\.c:\d{1,9}; ")
 _WORDS_OF_FILE = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
-_OTHERS = (
-    (re.compile(r"==\(.*\)==>", re.M), "the output of `iblinkinfo`"),
-    (re.compile(r"\s*(Switch|Ca)\s*: 0x", re.M), "the list of `ibnetdiscover -l`"),
-    (re.compile(r"^(CA|SW)\s+\d+\s+\d+\s+0x", re.M), "the table of `ibnetdiscover -p`"),
-)
 # Description of a switch with a management system: "MF0;name:model/unit".
 _MANAGED = re.compile(r"MF0;([^:;]+):[^/]+/(.+)")
 _AGGREGATION = "Aggregation Node"  # SHARP's part of a switch, which sends no traffic of its own
@@ -113,14 +108,9 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
         elif _WARNING.match(line):
             warned += 1
         else:
-            for pattern, what in _OTHERS:
-                if pattern.search(said):
-                    raise ConfigurationError(
-                        f"{source}: is {what}: give the output of plain `ibnetdiscover > FILE`"
-                    )
             raise ConfigurationError(
-                f"{source}:{number}: {line[:40]!r} is not a line of ibnetdiscover's output (as "
-                "rdma-core's infiniband-diags writes it)"
+                f"{source}:{number}: {line[:40]!r} is not a line of ibnetdiscover's output: give "
+                "the output of plain `ibnetdiscover > FILE`"
             )
     if not devices:
         raise ConfigurationError(

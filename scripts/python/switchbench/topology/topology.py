@@ -3,7 +3,7 @@
 
 A topology is a value: nothing here touches the machine. `load` reads a file in the form of
 `conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `Topology`. It raises
-`TopologyError` with one sentence per mistake, each with the file and the key.
+`TopologyError` with the file and the key.
 """
 
 from __future__ import annotations
@@ -57,10 +57,8 @@ def find(name_or_path: str | Path) -> Path:
             return candidate
     names = sorted(file.stem for file in PROJECT_LABS.glob("*.yaml"))
     raise TopologyError(
-        [
-            f"there is no topology {str(path)!r} (a file, or one of: {', '.join(names)})"
-            f"{meant(path.name.removesuffix('.yaml'), names)}"
-        ]
+        f"there is no topology {str(path)!r} (a file, or one of: {', '.join(names)})"
+        f"{meant(path.name.removesuffix('.yaml'), names)}"
     )
 
 
@@ -76,7 +74,7 @@ def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -
     try:
         document = source.load(path)
     except ConfigurationError as error:
-        raise TopologyError([str(error)]) from None
+        raise TopologyError(str(error)) from None
     return parse(document, name=path.stem, where=str(path), overrides=overrides)
 
 
@@ -91,14 +89,15 @@ def parse(
     `where` is the prefix of each error sentence.
     """
     if not isinstance(document, dict):
-        raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
+        raise TopologyError(f"{where}: is not a mapping of keys, as a topology has to be")
     try:
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
-        raise TopologyError(f"{where}: {_sentence(item)}" for item in error.errors()) from None
+        sentences = (f"{where}: {_sentence(item)}" for item in error.errors())
+        raise TopologyError("\n".join(sentences)) from None
     except TopologyError as error:
-        raise TopologyError(f"{where}: {message}" for message in error.messages) from None
+        raise TopologyError(f"{where}: {error}") from None
 
 
 # Sentences for pydantic's kinds of error; other kinds keep pydantic's sentence.
@@ -165,7 +164,7 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
     share, rest = divmod(total, len(nodes))
     if share < 1 or rest:
         raise TopologyError(
-            [f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"]
+            f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"
         )
     first = _RANGE.fullmatch(str(next(iter(nodes))))
     prefix = first[1] if first else "node"
@@ -176,180 +175,166 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 
 
 def _resolve(file: File, name: str) -> Topology:
-    """Return the topology that a file describes; TopologyError with all mistakes."""
-    named = Counter(file.modules or ()).items()
-    mistakes = [f"modules: {name!r} is named {n} times" for name, n in named if n > 1]
+    """Return the topology that a file describes; TopologyError for the first mistake."""
+    for module, n in Counter(file.modules or ()).items():
+        if n > 1:
+            raise TopologyError(f"modules: {module!r} is named {n} times")
     if file.modules is None and file.kind != ROUTED:
-        mistakes.append("modules: is missing")
-    device = _device(file, mistakes)
-    nodes = _nodes(file, device, mistakes)
-    trunks = tuple(_trunks(file, mistakes))
+        raise TopologyError("modules: is missing")
+    device = _device(file)
+    nodes = tuple(_nodes(file, device))
     ends = {node.name for node in nodes}
     if file.kind == SITE:
         ends.update(file.modules or ())
-    links = tuple(_links(file, ends, mistakes))
-    model = (file.model or Behaviour()) if file.kind == MODEL else None
     topology = Topology(
         name,
         file.description,
         tuple(file.modules or ()),
-        tuple(nodes),
-        trunks,
+        nodes,
+        tuple(_trunks(file)),
         file.mtu,
-        model=model,
+        model=(file.model or Behaviour()) if file.kind == MODEL else None,
         burst_bytes=file.burst,
         kind=file.kind,
-        links=links,
+        links=tuple(_links(file, ends)),
         device=device,
     )
-    if device is not None and not mistakes:
+    if device is not None:
         try:
             check_places(device, {node.name: node.port for node in nodes})
         except ValueError as error:
-            mistakes.append(f"device.{error}")
-    if not mistakes and file.kind != SITE:
-        mistakes += loop_mistakes(topology) or apart_mistakes(topology)
-    mistakes += limit_mistakes(file, topology)
-    mistakes += model_mistakes(file, topology)
-    if mistakes:
-        raise TopologyError(dict.fromkeys(mistakes))
+            raise TopologyError(f"device.{error}") from None
+    if file.kind != SITE:
+        _refuse_loops(topology)
+        _refuse_parts(topology)
+    for mistake in (*_limit_mistakes(file, topology), *_model_mistakes(file, topology)):
+        raise TopologyError(mistake)
     return topology
 
 
-def _device(file: File, mistakes: list[str]) -> Device | None:
-    """Return the device in a topology file, or None; append errors to `mistakes`."""
+def _device(file: File) -> Device | None:
+    """Return the device in a topology file, or None."""
     if file.device is None:
         return None
     modules = file.modules or []
     if len(modules) != 1 or file.kind in (ROUTED, SITE):
-        mistakes.append("device: is the only module of a lab, and this one has other parts")
-        return None
+        raise TopologyError("device: is the only module of a lab, and this one has other parts")
     if file.device.chain and file.kind != MODEL:
-        mistakes.append("device.chain: goes with `kind: model` only")
+        raise TopologyError("device.chain: goes with `kind: model` only")
     try:
         return device_of(file.device, modules[0])
     except ValueError as error:
-        mistakes.append(f"device.{error}")
-        return None
+        raise TopologyError(f"device.{error}") from None
 
 
-def _nodes(file: File, device: Device | None, mistakes: list[str]) -> list[AttachedHost]:
-    """Return the nodes of a topology file; append errors to `mistakes`."""
-    nodes: list[AttachedHost] = []
+def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
+    """Yield the nodes of a topology file."""
     seen: dict[str, str] = {}
-    unknown = dict(file.overrides)
     for names, entry in file.nodes.items():
         group = entry or Nodes()
         where = f"nodes.{names}"
-        module = _module_of(group, file, where, mistakes)
-        for name in _expand(names, where, mistakes):
+        module = _module_of(group, file, where)
+        for name in _expand(names, where):
             if name in seen:
-                mistakes.append(f"{where}: node {name!r} already stands in {seen[name]}")
-                continue
+                raise TopologyError(f"{where}: node {name!r} already stands in {seen[name]}")
             seen[name] = where
-            unknown.pop(name, None)
             own = file.overrides.get(name, Override())
-            index = len(nodes) + 1
+            index = len(seen)
             port = own.port or (default_port(device, index - 1) if device else f"p{index}")
             if file.kind == ROUTED and not module:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
-                    mistakes.append(f"{where}: is on no module, so it has `links` with rates alone")
-                    break
-                nodes.append(AttachedHost(name, index, "", "", UNSHAPED, file.queue))
+                    raise TopologyError(
+                        f"{where}: is on no module, so it has `links` with rates alone"
+                    )
+                yield AttachedHost(name, index, "", "", UNSHAPED, file.queue)
                 continue
-            rate_bps = _first(own.rate, group.rate, file.rate)
-            if rate_bps is None:
-                mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
-                break
+            rate_bps = _rate_bps(where, own.rate, group.rate, file.rate)
             queue = _first(own.queue, group.queue, file.queue) or 0
-            nodes.append(AttachedHost(name, index, module, port, rate_bps, queue))
-    mistakes += [f"overrides.{name}: there is no such node" for name in unknown]
-    return nodes
+            yield AttachedHost(name, index, module, port, rate_bps, queue)
+    for name in file.overrides:
+        if name not in seen:
+            raise TopologyError(f"overrides.{name}: there is no such node")
 
 
-def _module_of(group: Nodes, file: File, where: str, mistakes: list[str]) -> str:
-    """Return the module of a group of nodes; append errors to `mistakes`."""
+def _module_of(group: Nodes, file: File, where: str) -> str:
+    """Return the module of a group of nodes; "" for none in a routed lab."""
     modules = file.modules or []
     if group.module is None and file.kind == ROUTED:
         return ""
     if group.module is None and len(modules) == 1:
         return modules[0]
-    if group.module is None and modules:
-        mistakes.append(f"{where}: module is missing (one of {', '.join(modules)})")
-    elif group.module is not None and group.module not in modules:
-        mistakes.append(f"{where}.module: there is no module {group.module!r}")
-    return group.module or ""
+    if group.module is None:
+        raise TopologyError(f"{where}: module is missing (one of {', '.join(modules)})")
+    if group.module not in modules:
+        raise TopologyError(f"{where}.module: there is no module {group.module!r}")
+    return group.module
 
 
 _NAME_MOST = 63  # limit of the names of namespaces and files
 
 
-def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
-    """Return the node names in a node set; append errors to `mistakes`."""
+def _expand(names: str, where: str) -> list[str]:
+    """Return the node names in a node set."""
     try:
-        nodes = node_set(names, _MAX_NODES)
+        nodes = list(node_set(names, _MAX_NODES))
     except ValueError as error:
-        mistakes.append(f"{where}: {error}")
-        return []
+        raise TopologyError(f"{where}: {error}") from None
     for name in nodes:
         if name == _SWITCH or len(name) > _NAME_MOST or not HOST.fullmatch(name):
-            mistakes.append(f"{where}: {name!r} can't be a node's name")
-            return []
-    return list(nodes)
+            raise TopologyError(f"{where}: {name!r} can't be a node's name")
+    return nodes
 
 
 def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _bundle(
-    file: File, where: str, a: str, b: str, entry: LinkEntry, links: int, mistakes: list[str]
-) -> Iterator[Bundle]:
-    """Yield the bundle of links for one entry, unless no rate is set.
+def _rate_bps(where: str, *rates: int | None) -> int:
+    """Return the first rate that is set."""
+    rate_bps = _first(*rates)
+    if rate_bps is None:
+        raise TopologyError(f"{where}: has no rate, and there is no `rate` for all")
+    return rate_bps
 
-    Append errors to `mistakes`.
-    """
-    link_bps = _first(entry.rate, file.rate)
+
+def _bundle(file: File, where: str, a: str, b: str, entry: LinkEntry, links: int = 1) -> Bundle:
+    """Return the bundle of links for one entry."""
     if a == b:
-        mistakes.append(f"{where}.between: joins {a!r} to itself")
-    if link_bps is None:
-        mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
-    else:
-        queue = _first(entry.queue, file.queue) or 0
-        yield Bundle(a, b, links * link_bps, queue, links)
+        raise TopologyError(f"{where}.between: joins {a!r} to itself")
+    queue = _first(entry.queue, file.queue) or 0
+    return Bundle(a, b, links * _rate_bps(where, entry.rate, file.rate), queue, links)
 
 
-def _trunks(file: File, mistakes: list[str]) -> Iterator[Bundle]:
-    """Yield the trunks of a topology file; append errors to `mistakes`."""
+def _trunks(file: File) -> Iterator[Bundle]:
+    """Yield the trunks of a topology file."""
     for i, entry in enumerate(file.trunks):
         a, b = entry.between
-        unknown = [module for module in (a, b) if module not in (file.modules or ())]
-        mistakes += [f"trunks.{i}.between: there is no module {module!r}" for module in unknown]
-        yield from _bundle(file, f"trunks.{i}", a, b, entry, entry.links, mistakes)
+        for module in (a, b):
+            if module not in (file.modules or ()):
+                raise TopologyError(f"trunks.{i}.between: there is no module {module!r}")
+        yield _bundle(file, f"trunks.{i}", a, b, entry, entry.links)
 
 
-def _links(file: File, ends: Collection[str], mistakes: list[str]) -> Iterator[Bundle]:
+def _links(file: File, ends: Collection[str]) -> Iterator[Bundle]:
     """Yield the links between nodes; `ends` are the names that a link may join."""
     joined: dict[frozenset[str], str] = {}
     for number, entry in enumerate(file.links):
         where = f"links.{number}"
-        left, right = (_expand(names, f"{where}.between", mistakes) for names in entry.between)
-        if len(left) != len(right) and left and right:
-            mistakes.append(
+        left, right = (_expand(names, f"{where}.between") for names in entry.between)
+        if len(left) != len(right):
+            raise TopologyError(
                 f"{where}.between: joins {len(left)} to {len(right)}; two sets of one size are "
                 "joined one by one"
             )
-            continue
-        for a, b in zip(left, right, strict=False):
+        for a, b in zip(left, right, strict=True):
             both = frozenset((a, b))
             unknown = [name for name in (a, b) if name not in ends]
             if unknown:
-                mistakes.append(f"{where}.between: there is no node {unknown[0]!r}")
-            elif both in joined:
-                mistakes.append(f"{where}: {a!r} and {b!r} are joined by {joined[both]} already")
-            else:
-                joined[both] = where
-                yield from _bundle(file, where, a, b, entry, 1, mistakes)
+                raise TopologyError(f"{where}.between: there is no node {unknown[0]!r}")
+            if both in joined:
+                raise TopologyError(f"{where}: {joined[both]} already joins {a!r} and {b!r}")
+            joined[both] = where
+            yield _bundle(file, where, a, b, entry)
 
 
 MAX_ROUTED = 128
@@ -360,47 +345,47 @@ _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices per process.
 _MODEL_FRONT = 64  # limit that includes unconnected ports (MODEL_PORTS_MAX)
 
 
-def model_mistakes(file: File, topology: Topology) -> list[str]:
-    """Return the errors in a topology that the modelled switch cannot represent."""
+def _model_mistakes(file: File, topology: Topology) -> Iterator[str]:
+    """Yield the errors in a topology that the modelled switch cannot represent."""
     if file.kind != MODEL:
-        return ["model: goes with `kind: model` only"] if file.model is not None else []
-    mistakes = []
+        if file.model is not None:
+            yield "model: goes with `kind: model` only"
+        return
     for module in topology.modules:
         ports = sum(node.module == module for node in topology.nodes)
         ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
         if not 2 <= ports <= _MODEL_PORTS:
-            mistakes.append(
+            yield (
                 f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
                 f"{_MODEL_PORTS}"
             )
     if topology.device and len(topology.device.ports) > _MODEL_FRONT:
-        mistakes.append(
+        yield (
             f"device.ports: are {len(topology.device.ports)}; a modelled one has {_MODEL_FRONT} at "
             "most"
         )
     for i, fault in enumerate(file.model.faults if file.model else []):
-        mistakes += _fault_mistakes(fault, f"model.faults.{i}", topology)
-    return mistakes
+        yield from _fault_mistakes(fault, f"model.faults.{i}", topology)
 
 
-def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
+def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> Iterator[str]:
     modules = {node.name: node.module for node in topology.nodes}
     if topology.device is not None:
         modules |= dict.fromkeys(topology.device.ports, topology.modules[0])
-    unknown = [name for name in fault.places if name not in modules]
-    if unknown:
-        return [f"{where}: there is no node {unknown[0]!r}"]
+    for name in fault.places:
+        if name not in modules:
+            yield f"{where}: there is no node {name!r}"
+            return
     if fault.module is not None and fault.module not in topology.modules:
-        return [f"{where}.module: there is no module {fault.module!r}"]
+        yield f"{where}.module: there is no module {fault.module!r}"
     if len({modules[name] for name in fault.places}) > 1:
-        return [f"{where}: its ports are of several modules; a fault is planted in one"]
+        yield f"{where}: its ports are of several modules; a fault is planted in one"
     if fault.kind in ("dead", "slow") and fault.port is None:
-        return [f"{where}.port: is missing: which node's port is {fault.kind}"]
+        yield f"{where}.port: is missing: which node's port is {fault.kind}"
     if fault.kind == "slow" and fault.rate is None:
-        return [f"{where}.rate: is missing"]
+        yield f"{where}.rate: is missing"
     if fault.kind == "reorder" and fault.displacement is None:
-        return [f"{where}.displacement: is missing: how many frames go first"]
-    return []
+        yield f"{where}.displacement: is missing: how many frames go first"
 
 
 class Parts:
@@ -422,19 +407,19 @@ class Parts:
         return apart
 
 
-def loop_mistakes(topology: Topology) -> list[str]:
-    """Return an error for each trunk that closes a loop between modules."""
+def _refuse_loops(topology: Topology) -> None:
+    """Raise TopologyError for a trunk that closes a loop between modules."""
     parts = Parts()
-    return [
-        f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
-        "would circle for ever (parallel links are one trunk with `links`)"
-        for i, trunk in enumerate(topology.trunks)
-        if not parts.join(trunk.a, trunk.b)
-    ]
+    for i, trunk in enumerate(topology.trunks):
+        if not parts.join(trunk.a, trunk.b):
+            raise TopologyError(
+                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
+                "would circle for ever (parallel links are one trunk with `links`)"
+            )
 
 
-def apart_mistakes(topology: Topology) -> list[str]:
-    """Return the errors for nodes without a path over trunks and forwarding nodes."""
+def _refuse_parts(topology: Topology) -> None:
+    """Raise TopologyError for nodes without a path over trunks and forwarding nodes."""
     parts = Parts()
     # Prefix for nodes, because a node may have the name of a module.
     joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
@@ -446,17 +431,14 @@ def apart_mistakes(topology: Topology) -> list[str]:
     places = [f"node {node.name}" for node in topology.nodes] if routed else topology.modules
     first, *others = places
     lost = [place for place in others if parts.root(place) != parts.root(first)]
-    if lost and not routed:
-        return [f"trunks: no way from module {first!r} to {', '.join(lost)}"]
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    start = first.removeprefix("node ")
-    return [
-        f"links: there is no way from {start!r} to {name.removeprefix('node ')!r}{more}"
-        for name in lost[:1]
-    ]
+    if lost:
+        start, end = (place.removeprefix("node ") for place in (first, lost[0]))
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        key = "links" if routed else "trunks"
+        raise TopologyError(f"{key}: there is no way from {start!r} to {end!r}{more}")
 
 
-def limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
+def _limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
     """Yield the errors in `links`, `nodes`, `burst` and queues that a lab cannot represent.
 
     Of the queues that cannot hold one frame only the first is named.

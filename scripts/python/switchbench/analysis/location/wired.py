@@ -267,7 +267,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             try:
                 routes = Routes(Fabric(network, tuple(hosts), switches, tuple(links), routers))
             except FabricError as error:
-                parts.problems.append(f"{wiring.source}: {error.messages[0]}")
+                parts.problems.append(f"{wiring.source}: {error}")
                 continue
             ranks = np.full(len(number), -1, np.int64)
             ranks[[number[name] for name in hosts]] = np.arange(len(hosts))

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class OpenSsh:
     engine: str
     user: str | None = None
     config: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
     privilege: str = "none"
     fanout: int = 64
     timeout_s: float = 10.0
@@ -78,9 +77,8 @@ class OpenSsh:
         """Return the common options of ssh, scp and sftp."""
         words = ["-F", self.config] if self.config else []
         user = [f"User={self.user}"] if self.user else []
-        own = [f"{name}={value}" for name, value in self.options.items()]
         patience = f"ConnectTimeout={max(1, round(self.timeout_s))}"
-        for option in (*_OURS, *user, *own, patience, *_ALIVE):
+        for option in (*_OURS, *user, patience, *_ALIVE):
             words += ["-o", option]
         return words
 
