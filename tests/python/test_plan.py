@@ -46,7 +46,6 @@ from switchbench.plan import documents, engine
 from switchbench.plan.budget import Fit, fitted, longest_s
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import (
-    CORE_FPS,
     Deal,
     check_rates,
     deal,
@@ -83,7 +82,7 @@ def test_what_people_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_phases_are_chosen(cli: Command) -> None:
-    site = ("--site", "sixty-four", "--set", "pattern=aapc")
+    site = ("--lab", "sixty-four", "--set", "pattern=aapc")
     assert "distance 63" in cli.prints("plan", *site, "--all")
     said = cli.refuses("plan", *site, "--phases", "0-999999999")
     assert "--phases: '0-999999999' are more than 65536 phases: no plan has" in said
@@ -216,15 +215,6 @@ def test_engine_that_cannot_be_started(
 SWITCH = "switchbench: 1\nsite: {lab: one-switch}\n"
 FRAMES_LAB = SWITCH + "transport: dpdk\n"
 PAIRS = FRAMES_LAB + "tests: [{pattern: pairs, ranks: [2]}]\n"
-HOSTS = """\
-switchbench: 1
-site:
-  launch: ssh
-  hosts: [a, b]
-  ports: {e0: {network: lan, iface: eth0}}
-  wiring: wiring.csv
-"""
-
 BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
 )
@@ -300,21 +290,6 @@ def test_an_assignments_mistake_is_its_own(argument: str, tmp_path: Path, cli: C
     assert said.startswith(f"switchbench: --set {argument}"[:200])
     assert f": {SET_REFUSED[argument]}" in said
     assert str(path) not in said
-
-
-def test_a_wiring_file_that_is_none(tmp_path: Path, cli: Command) -> None:
-    path, wiring = tmp_path / "conf.yaml", tmp_path / "wiring.csv"
-    path.write_text(HOSTS)
-    wiring.write_text("a:e0,s," + 140_000 * "1")
-    says = f"{path}:6: site.wiring: {wiring}:1: is not CSV: field larger than field limit"
-    assert cli.refuses("plan", path).startswith(f"switchbench: {says}")
-
-
-def test_what_a_core_can_send_is_what_the_engine_says() -> None:
-    """The limits of a lab's drivers are equal to the engine's (engine/transport/dpdk/port.c)."""
-    source = (PROJECT / "engine/transport/dpdk/port.c").read_text()
-    bounds = dict(re.findall(r'\{"net_(\w+)", ([\de.]+)\}', source))
-    assert {name: float(bounds[name]) for name in CORE_FPS} == CORE_FPS
 
 
 # --- from a configuration to trial documents, and back from what was understood -------------------

@@ -18,7 +18,6 @@ from ..config import read
 from ..config.read import SITE_OPTIONS
 from ..plan.budget import fitted, longest_s
 from ..plan.compile import compile_run, refuse_unrunnable
-from ..plan.documents import RateError, check_lab_rates
 
 
 def names_site(args: argparse.Namespace) -> bool:
@@ -77,11 +76,6 @@ def load_runnable(args: argparse.Namespace) -> Run:
             )
         reading, run = fit.reading, fit.run
     refuse_unrunnable(reading, run)
-    try:
-        check_lab_rates(run)
-    except RateError as error:
-        path = reading.tests[error.trial.test].path
-        raise reading.document.problem(path, str(error)) from None
     return run
 
 

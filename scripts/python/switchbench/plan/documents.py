@@ -110,37 +110,8 @@ def keep_off(polled: Collection[int]) -> None:
 Record = Mapping[str, Any]  # a node's `hello` or `port-open`
 
 
-CORE_FPS = {"af_packet": 1e6, "af_xdp": 25e6}
-"""Maximum frames/s of one core by a lab's drivers (engine/transport/dpdk/port.c)."""
-
-
-class RateError(ConfigurationError):
-    """Error: a trial needs more frames/s than its cores can send."""
-
-    def __init__(self, text: str, trial: Trial) -> None:
-        """Store the message, and the trial."""
-        super().__init__(text)
-        self.trial = trial
-
-
-def check_lab_rates(run: Run) -> None:
-    """Check the frame rates of a run in a lab before any node is started."""
-    if not run.site.launcher.in_lab:
-        return
-    hellos = [{"node": one.name, "workers": queues(one)} for one in run.site.processes]
-    opened: list[Record] = []
-    for node, port in ((one.name, port) for one in run.site.processes for port in one.ports):
-        # links to a modelled switch have no limit
-        driver = "memif" if "vdev" in port.engine else port.engine.get("driver", "af_packet")
-        facts = {"driver": driver, "core_fps": CORE_FPS.get(driver), "node": node}
-        facts |= {"queues": port.engine.get("queues"), "line_rate_bps": port.line_rate_bps}
-        raw = (each.name for each in transports.TRANSPORTS if each.raw)
-        opened += ({"port": port.name, "transport": name, **facts} for name in raw)
-    check_rates(run, hellos, opened)
-
-
 def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) -> None:
-    """Raise RateError for a trial that needs more frames/s than its cores can send."""
+    """Raise ConfigurationError for a trial that needs more frames/s than its cores can send."""
     workers = {hello["node"]: int(hello.get("workers") or 1) for hello in hellos}
     ports = {(record["port"], record["transport"]): record for record in opened}
     for trial in run.planned:
@@ -155,19 +126,17 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
             node, lent = port["node"], workers.get(port["node"], 1)
             cores = min(int(port.get("queues") or 1), lent)
             if fps > cores * core_fps:
-                raise RateError(
+                raise ConfigurationError(
                     f"{name}: {fps:.6g} frames/s (trial {own.id}) are more than {cores} core(s) "
                     f"can send with {port['driver']}: {cores * core_fps:.6g} at the very best; "
-                    "ask for less, or give it more queues and cores",
-                    own,
+                    "ask for less, or give it more queues and cores"
                 )
             busy[node] = busy.get(node, 0.0) + fps / core_fps
             if busy[node] > lent:
-                raise RateError(
+                raise ConfigurationError(
                     f"{node}: the frames of its ports (trial {own.id}) need {busy[node]:.1f} cores "
                     f"at the very best, and {lent} worker(s) send them: ask for less, give it more "
-                    "cores, or pack fewer ports into a process",
-                    own,
+                    "cores, or pack fewer ports into a process"
                 )
 
 

@@ -302,10 +302,6 @@ class SearchGoal:
     width: float = 0.005
 
 
-PARTS_MAX = 32  # maximum divisions of the smallest width, to approximate all widths at once
-GOOD_ENOUGH = 0.98  # share of each width that the divisions must reach
-
-
 @dataclass(frozen=True)
 class LoadRange:
     """Min and max intended load (RFC 9971), in one unit of rate: 0 < min < max."""
@@ -321,19 +317,10 @@ class LoadGrid:
     Bounds of several goals then fall on the same loads, and a trial there serves all goals.
     """
 
-    def __init__(self, loads: LoadRange, widths: Sequence[float]) -> None:
+    def __init__(self, loads: LoadRange, width: float) -> None:
         self.loads = loads
         self._whole = math.log(loads.max / loads.min)
-        logs = [-math.log1p(-width) for width in widths]
-        best = (0.0, 1)
-        for parts in range(1, PARTS_MAX + 1):
-            steps = max(1, math.ceil(self._whole / min(logs) * parts))
-            step = self._whole / steps
-            worst = min(min(1.0, math.floor(log / step) * step / log) for log in logs)
-            best = max(best, (worst, steps), key=lambda found: found[0])
-            if best[0] >= GOOD_ENOUGH:
-                break
-        self.top = best[1]
+        self.top = max(1, math.ceil(self._whole / -math.log1p(-width)))
         """Number of the max load, equal to the number of steps from min to max."""
 
     def load(self, number: int) -> float:
@@ -347,10 +334,6 @@ class LoadGrid:
         if load <= self.loads.min:
             return 0
         return min(self.top, math.floor(math.log(load / self.loads.min) / self._whole * self.top))
-
-    def steps(self, width: float) -> int:
-        """Return the number of steps in a relative width (0 to 1), rounded down; at least 1."""
-        return max(1, math.floor(-math.log1p(-width) / self._whole * self.top))
 
 
 # --- classify -------------------------------------------------------------------------------------
@@ -443,14 +426,14 @@ PRECEDING = 2  # levels before the final one
 EXPANSION = 2  # factor by which an external search increases its distance
 
 
-def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
+def levels(goal: SearchGoal) -> list[tuple[SearchGoal, int]]:
     """Return the levels of a goal, itself last, each with the permitted distance of its bounds.
 
     Duration sums grow by one ratio, from the initial trial's to the goal's. The level before the
     final one is as narrow as the final one, so that the longest trials only confirm its bounds.
     """
     ratio = (goal.initial_trial_s / goal.duration_sum_s) ** (1.0 / PRECEDING)
-    found = [(goal, steps)]
+    found = [(goal, 1)]
     if ratio == 1.0:
         return found
     for number in range(1, PRECEDING + 1):
@@ -459,7 +442,7 @@ def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
             sum_s = goal.initial_trial_s
         trial_s = min(goal.final_trial_s, sum_s)
         shorter = replace(goal, final_trial_s=trial_s, duration_sum_s=sum_s)
-        found.insert(0, (shorter, steps * 2 ** (number - 1)))
+        found.insert(0, (shorter, 2 ** (number - 1)))
     return found
 
 
@@ -544,13 +527,10 @@ class LoadSearch:
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
         self.unit = loads.unit
         self._goals = tuple(goals)
-        self._grid = LoadGrid(loads, [goal.width for goal in goals])
+        self._grid = LoadGrid(loads, min(goal.width for goal in goals))
         self._trials: dict[int, list[TrialLoss]] = {}
         self._top = self._grid.top  # limit of the tester
-        self._progress = [
-            GoalProgress(levels(goal, self._grid.steps(goal.width)), self._grid.top)
-            for goal in goals
-        ]
+        self._progress = [GoalProgress(levels(goal), self._grid.top) for goal in goals]
 
     def steps(self) -> Steps:
         """Yield initial trials, then the goals' proposals until all are done (RFC 9971, Search)."""
