@@ -41,7 +41,11 @@ def write_files(folder: Path, text: str) -> Path:
     """Write the configuration, with a site file beside it."""
     sites = folder / "sites"
     sites.mkdir(exist_ok=True)
-    (sites / "hall2.yaml").write_text(TEXTS["hall2"])
+    wires = (
+        f'  "node{i:02d}:e0": [leaf{(i + 31) // 32}, Eth1/{(i - 1) % 32 + 1}]\n'
+        for i in range(1, 65)
+    )
+    (sites / "hall2.yaml").write_text(f"{TEXTS['hall2']}wiring:\n{''.join(wires)}")
     path = folder / "conf.yaml"
     path.write_text(text)
     return path

@@ -44,6 +44,7 @@ T = TypeVar("T")
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
 
+PROBES_PERCENT = 0.1  # of line, for automatic probes and answers (engine/traffic/prober.h)
 PORTS_NAMED = 4  # in a sentence
 
 
@@ -177,9 +178,10 @@ def notes(run: Run) -> list[str]:
 
 
 def _offered(run: Run) -> list[str]:
-    """Return sentences on the intended loads of patterns that several transports carry."""
+    """Return sentences on the intended load, by transport and pattern, and beside probes."""
+    paced = [trial for trial in run.trials if trial.traffic not in WAITING]
     by_pattern: dict[str, dict[str, dict[str, None]]] = {}
-    for trial in (trial for trial in run.trials if trial.traffic not in WAITING):
+    for trial in paced:
         loads = by_pattern.setdefault(trial.pattern["name"], {}).setdefault(trial.transport, {})
         loads[quantities.load_text(trial.load)] = None
     sentences: dict[str, None] = {}
@@ -190,6 +192,18 @@ def _offered(run: Run) -> list[str]:
         elif len(texts) > 1:
             each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
             sentences[f"{pattern} differ: {each}"] = None
+    probed: dict[float | None, dict[str, None]] = {}  # loads without room for probes, by rate
+    for trial in paced:
+        if trial.traffic == "stream" and trial.probe_fps != 0:
+            full = probed.setdefault(trial.probe_fps, {})
+            filled = (trial.load.percent or 0.0) > 100.0 - PROBES_PERCENT
+            if transports.of(trial.transport).frames and filled:
+                full[quantities.load_text(trial.load)] = None
+    for rate, full in probed.items():
+        most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
+        yields = "the line has no room for both, and the load yields to them"
+        yields = f"; at {' and '.join(full)} {yields}" if full else ""
+        sentences[f"latency probes are on top of the load, {most}{yields}"] = None
     return list(sentences)
 
 
