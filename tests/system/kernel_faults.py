@@ -63,11 +63,6 @@ def of_link(link: int, links: int, share: float) -> list[Instruction]:
     ]
 
 
-def link_of(source: int, destination: int, links: int) -> int:
-    """Return the link on which `of_link` puts the flow between two nodes, by their index."""
-    return (5 * (destination & 0xFF) + (source & 0xFF)) % links
-
-
 def _load(program: list[Instruction]) -> int:
     code = b"".join(
         struct.pack("<BBhI", op, src << 4 | dst, offset, value & 0xFFFFFFFF)
@@ -125,11 +120,11 @@ def _in_switch(lab: Lab, *words: str) -> None:
     )
 
 
-def limit(lab: Lab, interface: str, rate_bps: int, queue_bytes: int = 65536) -> None:
+def limit(lab: Lab, interface: str, rate_bps: int, burst_bytes: int = 8192) -> None:
     """Lower the rate of an interface's shaper (layer 1)."""
     _in_switch(
         lab, "tc", "qdisc", "change", "dev", interface, "root", "handle", "1:", "tbf",
-        "rate", f"{rate_bps}bit", "burst", "8192", "limit", str(queue_bytes),
+        "rate", f"{rate_bps}bit", "burst", str(burst_bytes), "limit", "65536",
     )  # fmt: skip
 
 
@@ -137,8 +132,3 @@ def stop_learning(lab: Lab, interface: str) -> None:
     """Let a bridge port forget the addresses behind it: frames for them are flooded."""
     _in_switch(lab, "bridge", "link", "set", "dev", interface, "learning", "off")
     _in_switch(lab, "ip", "link", "set", "dev", interface, "type", "bridge_slave", "fdb_flush")
-
-
-def small_mtu(lab: Lab, interface: str, mtu: int) -> None:
-    """Give a switch port a smaller MTU than its network has."""
-    _in_switch(lab, "ip", "link", "set", "dev", interface, "mtu", str(mtu))

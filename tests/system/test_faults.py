@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import kernel_faults
 import labkit
 import runs
 from switchbench import labs
@@ -328,11 +329,7 @@ def test_a_flooding_switch_stops_the_run(
     tests: list[Any], kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
     port = lab_addresses.switch_port(kept_lab.topology.node("node2"))
-    labkit.over_netlink(
-        kept_lab,
-        "switch",
-        lambda link: link.brport("set", index=labkit.index_of(link, port), learning=0),
-    )
+    kernel_faults.stop_learning(kept_lab, port)
     before = labkit.counters(kept_lab)
     given = configuration(topology, "dpdk", tests=tests, window="3s", flood_limit=FLOOD_LIMIT)
     result = runs.run(tmp_path, given)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from functools import partial
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import kernel_faults
 import labkit
 import runs
 from switchbench import labs
@@ -25,13 +25,9 @@ pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 SAG_S = 0.5
 
 
-def change_rate(lab: labs.Lab, node: str, rate: str) -> None:
-    """What the switch's port towards a node carries from now on."""
-    port = f"p{lab.node(node).index}"
-    words = ["qdisc", "change", "dev", port, "root", "handle", "1:", "tbf", "rate", rate]
-    words += ["burst", "40000", "limit", "65536"]
-
-    labkit.in_node(lab, "switch", partial(subprocess.run, ["tc", *words], check=True))
+def change_rate(lab: labs.Lab, node: str, rate_bps: int) -> None:
+    """Set the rate at which the switch's port towards a node sends from now on."""
+    kernel_faults.limit(lab, f"p{lab.node(node).index}", rate_bps, burst_bytes=40_000)
 
 
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
@@ -49,9 +45,9 @@ def test_a_link_that_sags_for_a_moment_is_found(
         run.wait_for_load(phase=0)
         time.sleep(1.0)
         began_s = time.monotonic()
-        change_rate(kept_lab, "node2", "2mbit")
+        change_rate(kept_lab, "node2", 2_000_000)
         time.sleep(SAG_S)
-        change_rate(kept_lab, "node2", "20mbit")
+        change_rate(kept_lab, "node2", 20_000_000)
         lasted_s = time.monotonic() - began_s
         result = run.end()
     assert lasted_s < 2 * SAG_S, "the machine was too busy to say anything"
@@ -90,7 +86,7 @@ def test_what_the_switch_drops_went_missing_in_the_network(
 ) -> None:
     """A port of the switch has a quarter of its rate: neither host is named for the loss."""
     switch = lab_addresses.switch_name(kept_lab.name)
-    change_rate(kept_lab, "node4", "5mbit")
+    change_rate(kept_lab, "node4", 5_000_000)
     conf = configuration(topology, transport, window="1s", latency={"probes": 0})
     before = labkit.counters(kept_lab)["node4"].dropped_to_node
     conf["switch_counters"] = {

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of PCI devices in guests share: machines, job files, and a run of their nodes."""
+"""What the tests of PCI devices in guests share: machines, jobs, and a run of their nodes."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import guests
-import nodekit
 import vmkit
-from nodekit import NodeRuns
-from switchbench.base.programs import PORT_BINDING, find_engine
+from nodekit import NodeRuns, Record
+from switchbench.base.programs import PORT_BINDING
 
 PCI = "0000:00:03.0"  # eth0
 JOURNAL = "/run/switchbench/bind.json"
@@ -32,27 +31,19 @@ DRIVERS = {
 KERNEL_DRIVERS = {model: model for model in DRIVERS} | {"virtio": "virtio-pci"}
 
 HUGEPAGES = 128  # uio needs physical addresses; less than 256 MiB are left to others (eal.c)
-LINE_BPS = 10_000_000  # far below what an emulator sends, so that nothing is lost in it
-WINDOW_S = 2.0
-LIMIT_S = 120.0
+LINE = "10Mbit"  # far below what an emulator sends, so that nothing is lost in it
 
 
 @contextmanager
-def boot(
-    model: str,
-    driver: str,
-    count: int = 2,
-    modules: tuple[str, ...] = (),
-) -> Iterator[guests.Rig]:
+def boot(model: str, driver: str, count: int = 2) -> Iterator[guests.Rig]:
     """Guests with one NIC of that model each, and what binds it to that driver."""
     machines = [
         replace(
             machine,
             memory_mib=768,
-            hugepages=HUGEPAGES,
             cpus=2,
             iommu=driver == VFIO,
-            modules=("vfio" if driver == VFIO else "uio", *modules),
+            modules=("vfio" if driver == VFIO else "uio",),
             rdma=(),
         )
         for machine in guests.machines(count, model=model)
@@ -69,6 +60,7 @@ def tool(guest: guests.Guest, verb: str, *words: str) -> subprocess.CompletedPro
 def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
     """Binds the device until the input ends."""
     words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
+    words += ["--hugepages", str(HUGEPAGES)]
     holder = vmkit.popen(guest, words)
     assert holder.stdin is not None
     holder.stdin.write("bind\n")
@@ -76,59 +68,17 @@ def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
     return holder
 
 
-def trial(number: int, pattern: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a trial over both guests at half the line rate."""
-    return {
-        "id": number,
-        "transport": "dpdk",
-        "parts": [{"network": "lab", "ranks": ["node1:e0", "node2:e0"]}],
-        "pattern": pattern,
-        "sizes": [512],
-        "load": {"percent": 50},
-        "warmup_ns": 500_000_000,
-        "window_ns": int(WINDOW_S * 1e9),
-        "cooldown_ns": 100_000_000,
-        "drain_timeout_ns": 500_000_000,
-        "drain_max_ns": 3_000_000_000,
-        **more,
-    }
+def place(rig: guests.Rig | None, driver: str, **port: Any) -> Record:
+    """Return the guests as a site whose devices are bound to a driver."""
+    site = vmkit.site(rig, pci=PCI, line_rate=LINE, **port)
+    return site | {"bind": {"driver": driver, "hugepages": HUGEPAGES}}
 
 
-def job(trials: Sequence[dict[str, Any]], **port: Any) -> str:
-    """Return all documents of a run by hand on two guests."""
-    ports = [
-        {
-            "name": f"node{i}:e0",
-            "network": "lab",
-            "pci": PCI,
-            "mac": "keep",
-            "ipv4": f"198.19.0.{i}/16",
-            "line_rate_bps": LINE_BPS,
-            "transports": ["dpdk"],
-            **port,
-        }
-        for i in (1, 2)
-    ]
-    addresses = [f"100.64.0.{i}:7600" for i in (1, 2)]
-    nodes = [
-        {"name": f"node{i}", "control": {"address": address}, "ports": [own]}
-        for i, (address, own) in enumerate(zip(addresses, ports, strict=True), start=1)
-    ]
-    head = {
-        "protocol": 2,
-        "run": "pci",
-        "controlled": False,
-        "heartbeat_timeout_ms": 5000,
-        "barrier_timeout_ms": 20_000,
-        "worker": "sleep",
-        "bind": True,
-        "nodes": nodes,
-    }
-    documents: list[dict[str, Any]] = [{"job": head}]
-    documents.append({"peers": {"addresses": addresses, "key": "5b" * 32}})
-    documents += [{"trial": one} for one in trials]
-    documents.append({"quit": True})
-    return "".join(json.dumps(document) + "\n" for document in documents)
+def job(directory: Path, driver: str, tests: list[Record], **port: Any) -> str:
+    """Return all documents of a run by hand on two guests, at half the line rate."""
+    load = {"transport": "dpdk", "worker": "sleep", "load": "50%", "frame_size": 512}
+    times = {"warmup": "500ms", "window": "2s", "drain_timeout": "500ms", "latency": {"probes": 0}}
+    return vmkit.job(directory, place(None, driver, **port), tests, **load, **times)
 
 
 def conduct(
@@ -136,14 +86,11 @@ def conduct(
 ) -> NodeRuns:
     """Run the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
     holders = [hold(guest, driver) for guest in rig.guests]
-    processes = [
-        vmkit.popen(guest, [str(find_engine()), "--name", guest.name]) for guest in rig.guests
-    ]
     try:
-        return nodekit.conduct(processes, text, during, LIMIT_S)
+        return vmkit.play(rig, text, meanwhile=during)
     finally:
         for holder in holders:
-            out, log = holder.communicate(timeout=LIMIT_S)
+            out, log = holder.communicate(timeout=vmkit.LIMIT_S)
             assert holder.returncode in (0, 3), out + log
 
 
@@ -165,10 +112,11 @@ def picture(guest: guests.Guest) -> str:
         guest,
         f"""
         readlink /sys/bus/pci/devices/{PCI}/driver
-        cat /sys/bus/pci/devices/{PCI}/driver_override
+        cat /sys/bus/pci/devices/{PCI}/driver_override /proc/sys/vm/nr_hugepages
         cd /sys/class/net/eth0; cat address mtu flags tx_queue_len
         ip=/usr/sbin/ip; $ip -o address show dev eth0
         $ip -o route show table all dev eth0; $ip -o -6 route show table all dev eth0
+        ethtool -k eth0; grep -H . /proc/sys/net/ipv[46]/conf/eth0/* 2>/dev/null || true
         """,
     )
     text = re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole runs on two guests by `launch: ssh`: transports side by side, messages, clocks, a host
-that dies."""
+"""Whole runs on two guests by `launch: ssh`: transports side by side, messages, clocks."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 import guests
 import runs
@@ -21,10 +19,8 @@ SIZES = (4, 1024, 64 << 10, 1 << 20)
 # How fast an emulator on a busy machine is decides clauses and nothing else.
 DONE = (0, 1, 4)
 
-pytestmark = [
-    vmkit.needs_guests,
-    pytest.mark.skipif(not vmkit.has_verbs(), reason="this build of the engine has no verbs"),
-]
+vmkit.built("tests/transport/battery_verbs")
+pytestmark = vmkit.needs_guests
 
 
 @pytest.fixture(scope="module")
@@ -93,37 +89,13 @@ def test_pingpong_over_tcp_and_verbs(rig: guests.Rig, tmp_path: Path) -> None:
         assert words in result.output
 
 
-def test_scatter_beside_computing_over_verbs(rig: guests.Rig, tmp_path: Path) -> None:
-    """Salmon's experiment by RDMA: every single time is kept, and what computing costs."""
-    count = 30
-    scatter = {"partners": "random", "sizes": [4, 16 << 10], "count": count, "compute": 0.5}
+def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
+    rig: guests.Rig, tmp_path: Path
+) -> None:
+    """Clocks of machines that are really two."""
     result = run(
         tmp_path,
         rig,
-        transport="verbs",
-        traffic="pingpong",
-        tests=[{"pattern": "aapc", "order": "naive", "scatter": scatter}],
-    )
-    assert result.status in DONE, result.errors
-    samples = parquet.read_table(result.directory / "samples.parquet").to_pydict()
-    assert sorted(samples["src"]) == [rank for rank in range(2) for _ in range(count)]
-    assert all(a != b for a, b in zip(samples["src"], samples["dst"], strict=True))
-    assert all(4 <= size <= 16 << 10 for size in samples["size"])
-    assert all(time_ns > 1000 for time_ns in samples["time_ns"])
-    (computing,) = result.summary["messages"]["concurrent_computation"]
-    assert computing["nodes"] == 2
-    assert computing["compute_only_mflops"] > 0
-    assert computing["concurrent_mflops"] > 0
-
-
-# --- clocks of machines that are really two -------------------------------------------------------
-
-
-def run_clocks(directory: Path, rig: guests.Rig, clock: str) -> runs.Result:
-    return run(
-        directory,
-        rig,
-        clock=clock,
         transport="dpdk",
         load="2Mbit",
         frame_size=512,
@@ -133,12 +105,6 @@ def run_clocks(directory: Path, rig: guests.Rig, clock: str) -> runs.Result:
         drain_max="9s",
         tests=[{"pattern": "pairs"}],
     )
-
-
-def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
-    rig: guests.Rig, tmp_path: Path
-) -> None:
-    result = run_clocks(tmp_path, rig, "auto")
     assert result.status in DONE, result.errors
     clocks = {entry["node"]: entry for entry in result.summary["clocks"]}
     assert (clocks["node1"]["clock"], clocks["node2"]["clock"]) == ("shared", "estimated")
@@ -156,38 +122,3 @@ def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
     round_trip = trial["latency"]["round_trip"]
     if times["p50"] is not None and round_trip["p50"] is not None:
         assert times["p50"] <= round_trip["max"] + times["bound"]
-
-
-@pytest.mark.parametrize(
-    ("clock", "words"),
-    [
-        ("shared", "node2 and node1 are different machines (their boot ids differ)"),
-        # On one machine: tests/system/test_clocks.py.
-        ("ptp", "reports an unsynchronized clock"),
-    ],
-)
-def test_what_two_machines_do_not_have_is_rejected(
-    rig: guests.Rig, tmp_path: Path, clock: str, words: str
-) -> None:
-    result = run_clocks(tmp_path, rig, clock)
-    assert result.status == 2
-    assert words in result.errors + result.output
-
-
-# --- faults; last, as it ends a guest -------------------------------------------------------------
-
-
-def test_a_host_that_dies_in_a_run_is_named(rig: guests.Rig, tmp_path: Path) -> None:
-    configuration = {
-        "site": vmkit.site(rig),
-        "transport": "tcp",
-        "load": "8Mbit",
-        "window": "20s",
-        "tests": [{"pattern": "pairs"}],
-    }
-    with runs.started(tmp_path, configuration) as run:
-        run.wait_for_load(limit_s=90)
-        rig["node2"].monitor("system_reset")  # -no-reboot: QEMU ends
-        _, errors = run.process.communicate(timeout=90)
-    assert run.process.returncode == 3
-    assert "node2" in errors

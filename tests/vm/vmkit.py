@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests on guests share."""
+"""What the tests on guests share: machines, sites, and runs by hand of two nodes."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ from typing import Any
 import pytest
 
 import guests
-from guests.rig import FOLDER_PREFIX
+import nodekit
+import runs
+from nodekit import NodeRuns, Record
 from switchbench.base.programs import find_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 WHY_NOT = guests.why_not()
+NODES = ("node1", "node2")
+LIMIT_S = 120.0
+HEAD_START_S = 1.0
 
 needs_guests = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "-")
 
@@ -31,28 +37,25 @@ def built(name: str) -> Path:
     pytest.skip(f"{Path(name).name} is not built: this build has no verbs", allow_module_level=True)
 
 
-def has_verbs() -> bool:
-    """Return whether the engine was built with libibverbs."""
-    said = subprocess.run(
-        ["ldd", str(find_engine())], capture_output=True, text=True, check=True
-    ).stdout
-    return "libibverbs" in said
-
-
 def machines(count: int, **changes: Any) -> list[guests.Machine]:
     """Return guests with room for the engine and its DPDK."""
     return [replace(each, **{"memory_mib": 512, **changes}) for each in guests.machines(count)]
 
 
-def site(rig: guests.Rig, **port: Any) -> dict[str, Any]:
-    """Return the rig's guests as a site; `port`: keys of their port besides its network."""
-    return {
-        "launch": "ssh",
-        "hosts": [guest.name for guest in rig.guests],
-        "ssh": {"config": str(rig.ssh_config), "engine": str(find_engine())},
+def site(rig: guests.Rig | None, **port: Any) -> Record:
+    """Return two guests as a site; `port`: keys of their port besides its network.
+
+    Nodes are started by ssh, or by hand where no rig is given.
+    """
+    launch: Record = {"launch": "hand"}
+    if rig is not None:
+        ssh = {"config": str(rig.ssh_config), "engine": str(find_engine())}
+        launch = {"launch": "ssh", "ssh": ssh}
+    return launch | {
+        "hosts": list(NODES),
         # An emulated processor stands still for many seconds when the machine is busy.
         "control": {
-            "addresses": {g.name: f"100.64.0.{i}" for i, g in enumerate(rig.guests, 1)},
+            "addresses": {name: f"100.64.0.{i}" for i, name in enumerate(NODES, 1)},
             "udp_port": 7600,
             "heartbeat_timeout": "10s",
             "barrier_timeout": "20s",
@@ -61,22 +64,38 @@ def site(rig: guests.Rig, **port: Any) -> dict[str, Any]:
     }
 
 
-def traces(pid: int | None = None) -> set[str]:
-    """Folders of rigs that a process has booted (this one, if none is given), and processes that
-    name one of them."""
-    prefix = f"{FOLDER_PREFIX}{pid or os.getpid()}-"
-    found = {str(path) for path in Path(tempfile.gettempdir()).glob(f"{prefix}*")}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if prefix in words:
-            found.add(f"{process.name}: {words[:200]}")
-    return found
+def job(directory: Path, place: Record, tests: list[Record], **keys: Any) -> str:
+    """Return the documents of a run by hand at a site, for both nodes."""
+    times = {"warmup": "100ms", "window": "500ms", "repeat": 1}
+    configuration = {"site": place, **times, **keys, "tests": tests}
+    document = directory / "job.ndjson"
+    done = runs.execute("plan", str(runs.write(directory, configuration)), "--job", str(document))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return document.read_text()
 
 
 def popen(guest: guests.Guest, words: list[str]) -> subprocess.Popen[str]:
     """Start a program in a guest, with its input and outputs as text here."""
     pipe = subprocess.PIPE
     return guest.popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def play(
+    rig: guests.Rig,
+    document: str,
+    wrap: str = "",
+    meanwhile: Callable[[], object] | None = None,
+) -> NodeRuns:
+    """Run both nodes to their end. `wrap`: shell words before the node's on node1, which comes
+    last: what it says before others listen, nobody hears."""
+    with ExitStack() as stack:
+        started: list[subprocess.Popen[str]] = []
+        for name, before in ((NODES[1], ""), (NODES[0], wrap)):
+            if started:
+                time.sleep(HEAD_START_S)
+            node = f"{before} {find_engine()} --name {name}"
+            started.insert(0, popen(rig[name], ["sh", "-c", node]))
+            stack.callback(started[0].kill)
+        said = nodekit.conduct(started, document, meanwhile, LIMIT_S)
+    print(said.text)
+    return said

@@ -5,7 +5,7 @@ neither. QEMU boots Debian's kernel without KVM and without root; ssh runs progr
     with guests.boot(guests.machines(2)) as rig:
         done = rig["node1"].run(["ibv_devinfo"])         # status, stdout, stderr
         rig["node2"].popen([binary, ...], stdin=PIPE, stdout=PIPE)  # any program of this machine
-        rig.cut("node1/eth0", for_s=1.0)
+        rig.ports["node1/eth0"].loss = 0.02
 
 `python tests/vm/guests` fetches the kernel; status 77 says that guests can't be booted here.
 """

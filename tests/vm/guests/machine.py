@@ -2,20 +2,18 @@
 """What guests are made of: values, and the command line that makes QEMU of them.
 
 Addresses follow the lab of namespaces (topology/lab_addresses.py): `eth0` of guest i has
-198.18.i.i/16 and 2001:2:0:1::i/64, its `ctl0` 100.64.i.i/16; further ports under test follow
-`eth0`, each in a network of its own (198.18 becomes 198.20, 198.22, ...).
+198.18.i.i/16 and 2001:2:0:1::i/64, its `ctl0` 100.64.i.i/16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from switchbench.topology import lab_addresses
 
-from .image import ROOT_TAG
+from .image import INIT, ROOT_TAG
 from .kernel import MODULES, Kernel
 
 QEMU = "qemu-system-x86_64"
@@ -34,8 +32,6 @@ DEFAULT_MEMORY_MIB = 256
 
 # The first NIC of a machine; the others follow. 1 is taken by the NIC for ssh.
 _FIRST_SLOT = 2
-_NETWORK_STEP = 2 << 16  # 198.18, 198.20, ...: a /16 for the kernels, one for raw frames
-_NETWORK_STEP_IPV6 = 0x10 << 64
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,8 @@ class Nic:
     addresses: tuple[str, ...]
     """With prefix length."""
     network: str
-    """The switch that it is on: `control`, `test`, `test1`, ..."""
+    """The switch that it is on: `control`, `test`."""
     model: str = "virtio"
-    mtu: int = 1500
 
 
 _SSH = Nic("ssh0", "02:53:42:ff:00:01", ("10.0.2.15/24",), "ssh")  # on QEMU's own network
@@ -87,48 +82,30 @@ class Boot:
 
     kernel: Kernel
     initrd: Path
-    init: Path
-    """First program of the guest after its root is mounted."""
     folder: Path
     """The guest's own, for its sockets and its console; the one above has the keys of ssh."""
     ssh_port: int
     """Of this machine's loopback; leads to the guest's sshd."""
 
 
-def interface(index: int, port: int, model: str = "virtio", mtu: int = 1500) -> Nic:
-    """Return the NIC under test number `port` of guest number `index` (from 1): `eth<port>`."""
-    ipv4 = IPv4Address(lab_addresses.kernel_ipv4(index)) + port * _NETWORK_STEP
-    ipv6 = IPv6Address(lab_addresses.kernel_ipv6(index)) + port * _NETWORK_STEP_IPV6
-    mac = lab_addresses.mac(index) if port == 0 else lab_addresses.further_mac(index, port)
-    return Nic(
-        name=f"eth{port}",
-        mac=mac,
-        addresses=(f"{ipv4}/{lab_addresses.IPV4_PREFIX}", f"{ipv6}/{lab_addresses.IPV6_PREFIX}"),
-        network=TEST if port == 0 else f"{TEST}{port}",
-        model=model,
-        mtu=mtu,
+def machine(index: int, model: str = "virtio") -> Machine:
+    """Guest number `index` (from 1), `node<index>`: a NIC for barriers, and one under test with
+    Soft-RoCE on it."""
+    control = f"{lab_addresses.control_ipv4(index)}/{lab_addresses.IPV4_PREFIX}"
+    addresses = (
+        f"{lab_addresses.kernel_ipv4(index)}/{lab_addresses.IPV4_PREFIX}",
+        f"{lab_addresses.kernel_ipv6(index)}/{lab_addresses.IPV6_PREFIX}",
     )
-
-
-def control_interface(index: int) -> Nic:
-    """Return the NIC for barriers of guest number `index`: `ctl0`."""
-    address = f"{lab_addresses.control_ipv4(index)}/{lab_addresses.IPV4_PREFIX}"
-    return Nic(lab_addresses.CONTROL_IFACE, lab_addresses.control_mac(index), (address,), CONTROL)
-
-
-def machine(index: int, ports: int = 1, model: str = "virtio", mtu: int = 1500) -> Machine:
-    """Guest number `index` (from 1), `node<index>`, with Soft-RoCE on each port under test."""
-    under_test = [interface(index, port, model, mtu) for port in range(ports)]
-    return Machine(
-        name=f"node{index}",
-        nics=(control_interface(index), *under_test),
-        rdma=tuple(nic.name for nic in under_test),
+    nics = (
+        Nic(lab_addresses.CONTROL_IFACE, lab_addresses.control_mac(index), (control,), CONTROL),
+        Nic("eth0", lab_addresses.mac(index), addresses, TEST, model),
     )
+    return Machine(f"node{index}", nics, rdma=("eth0",))
 
 
-def machines(count: int, ports: int = 1, model: str = "virtio", mtu: int = 1500) -> list[Machine]:
+def machines(count: int, model: str = "virtio") -> list[Machine]:
     """Guests `node1`... on one switch."""
-    return [machine(index, ports, model, mtu) for index in range(1, count + 1)]
+    return [machine(index, model) for index in range(1, count + 1)]
 
 
 # On a busy host an emulated processor stands still for longer than a kernel expects of a real one:
@@ -170,12 +147,10 @@ def command(machine: Machine, boot: Boot) -> list[str]:
 
 
 def _kernel_words(machine: Machine, boot: Boot) -> list[str]:
-    nics = (
-        f"{nic.mac}={nic.name}={nic.mtu}={','.join(nic.addresses)}" for nic in (_SSH, *machine.nics)
-    )
+    nics = (f"{nic.mac}={nic.name}={','.join(nic.addresses)}" for nic in (_SSH, *machine.nics))
     words = ["console=ttyS0", "quiet", "panic=-1", "net.ifnames=0", *_PATIENT]
     words += [f"sb_name={machine.name}", f"sb_modules={','.join(machine.all_modules)}"]
-    words += [f"sb_nics={';'.join(nics)}", f"sb_init={boot.init}"]
+    words += [f"sb_nics={';'.join(nics)}", f"sb_init={INIT}"]
     words += [f"sb_kernel={boot.kernel.modules}", f"sb_keys={boot.folder.parent}"]
     if machine.rdma:
         words.append(f"sb_rdma={','.join(machine.rdma)}")

@@ -16,19 +16,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import image, kernel
 from .kernel import GuestError, GuestsMissingError
 from .machine import Boot, Machine, command, guest_end, switch_end
-from .switch import Switch
+from .switch import CableEnd, Switch
 
 BOOT_TIMEOUT_S = 180.0  # 3 s on an idle machine; 90 were not enough at a load of 34 on two cores
 CONSOLE_LINES = 40  # a panic has some 25
 FOLDER_PREFIX = "sb-guests-"
-SSH_LOST = 255  # ssh's own status: the connection is gone, or the guest does not answer
 
 _CHECK_S = 0.1
 
@@ -39,7 +38,6 @@ class Guest:
 
     name: str
     folder: Path
-    machine: Machine
     qemu: subprocess.Popen[bytes]
 
     def command(self, words: Sequence[str]) -> list[str]:
@@ -96,14 +94,14 @@ class Guest:
         """Pull or plug the cable of a NIC, so that the guest sees its carrier go or come."""
         self.monitor("set_link", name=nic, up=up)
 
-    def console(self, lines: int = CONSOLE_LINES) -> str:
+    def console(self) -> str:
         """Return the last lines of its console, and what QEMU itself wrote."""
         text = ""
         for name in ("qemu", "console"):
             with contextlib.suppress(FileNotFoundError):
                 text += (self.folder / name).read_text(errors="replace")
         found = [line for line in text.replace("\r", "\n").splitlines() if line]
-        return "\n".join(found[-lines:])
+        return "\n".join(found[-CONSOLE_LINES:])
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,8 @@ class Rig:
 
     folder: Path
     guests: tuple[Guest, ...]
-    switch: Switch
+    ports: Mapping[str, CableEnd]
+    """The switch's, by name: `node1/eth0`."""
 
     @property
     def ssh_config(self) -> Path:
@@ -123,22 +122,10 @@ class Rig:
         """Return the guest of that name."""
         return next(guest for guest in self.guests if guest.name == name)
 
-    def counters(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the switch's counters by port (`node1/eth0`)."""
-        return {name: asdict(port.counters) for name, port in self.switch.ports.items()}
-
-    def lose(self, port: str, share: float) -> None:
-        """Lose this share of the frames that come from a port, from now on."""
-        self.switch.ports[port].loss = share
-
-    def cut(self, port: str, for_s: float) -> None:
-        """Let nothing pass a port in either direction for a time; its carrier stays."""
-        self.switch.ports[port].cut_until_s = time.monotonic() + for_s
-
 
 @contextmanager
-def boot(machines: Sequence[Machine], init: Path = image.INIT) -> Iterator[Rig]:
-    """Boot guests for the time of a block; `init` is their first program.
+def boot(machines: Sequence[Machine]) -> Iterator[Rig]:
+    """Boot guests for the time of a block.
 
     GuestsMissingError says what this machine lacks; GuestError has the end of the console of a
     guest that did not come up.
@@ -158,9 +145,9 @@ def boot(machines: Sequence[Machine], init: Path = image.INIT) -> Iterator[Rig]:
         guests = []
         for machine, port in zip(machines, ports, strict=True):
             own = folder / machine.name
-            start = Boot(unpacked, initrd, init, own, port)
+            start = Boot(unpacked, initrd, own, port)
             words = command(machine, start)
-            guests.append(Guest(machine.name, own, machine, _start(stack, words, own / "qemu")))
+            guests.append(Guest(machine.name, own, _start(stack, words, own / "qemu")))
         for guest in guests:
             _wait(guest)
             stack.callback(guest.qemu.kill)
@@ -170,7 +157,7 @@ def boot(machines: Sequence[Machine], init: Path = image.INIT) -> Iterator[Rig]:
                 capture_output=True,
                 check=False,
             )
-        yield Rig(folder, tuple(guests), switch)
+        yield Rig(folder, tuple(guests), switch.ports)
 
 
 def why_not() -> str | None:

@@ -5,7 +5,7 @@ One frame is one datagram (QEMU's `-netdev dgram`). A port that can't take a fra
 queue. While a queue is long, whoever sends to it is not read: the sender's QEMU waits, as
 behind a PAUSE frame, and nothing is lost between guests whose speed is that of an emulator. A port
 that takes nothing for a while (its guest has stopped) loses that protection: its frames are
-dropped and counted.
+dropped.
 """
 
 from __future__ import annotations
@@ -25,25 +25,6 @@ _BURST = 64
 _HIGH_BYTES = 256 * 1024
 _LOW_BYTES = 64 * 1024
 _STUCK_S = 3.0
-_MULTICAST = 1
-
-
-@dataclass
-class Counters:
-    """Frames and bytes (without FCS) of one port, as the switch saw them."""
-
-    received: int = 0
-    received_bytes: int = 0
-    sent: int = 0
-    sent_bytes: int = 0
-    flooded: int = 0
-    """Received frames that went to all ports, their receiver being unknown."""
-    lost: int = 0
-    """Received frames that a planted loss took."""
-    cut: int = 0
-    """Frames that a cut took, in either direction."""
-    dropped: int = 0
-    """Frames that this port did not take in time."""
 
 
 @dataclass(eq=False)
@@ -58,13 +39,14 @@ class CableEnd:
     connected: bool = False
     loss: float = 0.0
     """The share of received frames that vanish."""
-    cut_until_s: float = 0.0
+    received: int = 0
+    """Frames from the guest; `lost` of them have vanished."""
+    lost: int = 0
     queue: deque[bytes] = field(default_factory=deque)
     queued_bytes: int = 0
     stuck_since_s: float = 0.0
     waiting: list[CableEnd] = field(default_factory=list)
     """Ports that are not read until this one's queue is short again."""
-    counters: Counters = field(default_factory=Counters)
 
 
 class Switch:
@@ -92,10 +74,6 @@ class Switch:
         self._members.setdefault(network, []).append(port)
         self._poller.register(sock, select.EPOLLIN)
 
-    def owns(self, fd: int) -> bool:
-        """Return whether it is one of the switch's sockets."""
-        return fd in self._by_fd
-
     def serve(self, fd: int, events: int) -> None:
         """Forwards what came, sends what waited."""
         port = self._by_fd[fd]
@@ -109,7 +87,6 @@ class Switch:
         limit_s = time.monotonic() - _STUCK_S
         for port in self.ports.values():
             if port.queue and port.stuck_since_s < limit_s:
-                port.counters.dropped += len(port.queue)
                 port.queue.clear()
                 port.queued_bytes = 0
                 self._resume(port)
@@ -117,21 +94,20 @@ class Switch:
     def _receive(self, port: CableEnd) -> None:
         if not port.connected:
             self._connect(port)
-        table, counters = self._tables[port.network], port.counters
+        table = self._tables[port.network]
         receive = port.socket.recv
         for _ in range(_BURST):
             try:
                 frame = receive(_FRAME_MAX)
             except OSError:
                 return
-            counters.received += 1
-            counters.received_bytes += len(frame)
-            if (port.loss or port.cut_until_s) and self._takes(port):
+            port.received += 1
+            if port.loss and self._random.random() < port.loss:
+                port.lost += 1
                 continue
             table[frame[6:12]] = port
             target = table.get(frame[:6])
             if target is None:
-                counters.flooded += not frame[0] & _MULTICAST
                 for other in self._members[port.network]:
                     if other is not port:
                         self._send(other, frame)
@@ -142,21 +118,6 @@ class Switch:
                     self._poller.modify(port.socket, self._events(port, paused=True))
                     return
 
-    def _takes(self, port: CableEnd) -> bool:
-        """Return whether a received frame vanishes."""
-        if self._is_cut(port):
-            port.counters.cut += 1
-            return True
-        if port.loss and self._random.random() < port.loss:
-            port.counters.lost += 1
-            return True
-        return False
-
-    def _is_cut(self, port: CableEnd) -> bool:
-        if port.cut_until_s and time.monotonic() >= port.cut_until_s:
-            port.cut_until_s = 0.0
-        return port.cut_until_s > 0
-
     def _connect(self, port: CableEnd) -> bool:
         """Once its QEMU is there; a connected socket can be polled for room at the other end."""
         with contextlib.suppress(OSError):
@@ -165,14 +126,10 @@ class Switch:
         return port.connected
 
     def _send(self, port: CableEnd, frame: bytes) -> None:
-        if port.cut_until_s and self._is_cut(port):
-            port.counters.cut += 1
-            return
         if port.queue:
             self._enqueue(port, frame)
             return
         if not port.connected and not self._connect(port):
-            port.counters.dropped += 1
             return
         try:
             port.socket.send(frame)
@@ -180,32 +137,25 @@ class Switch:
             port.stuck_since_s = time.monotonic()
             self._enqueue(port, frame)
             self._poller.modify(port.socket, self._events(port))
-        except OSError:  # gone
-            port.counters.dropped += 1
-        else:
-            port.counters.sent += 1
-            port.counters.sent_bytes += len(frame)
+        except OSError:
+            pass  # its guest has gone
 
     def _enqueue(self, port: CableEnd, frame: bytes) -> None:
         port.queue.append(frame)
         port.queued_bytes += len(frame)
 
     def _drain(self, port: CableEnd) -> None:
-        queue, counters = port.queue, port.counters
+        queue = port.queue
         while queue:
             try:
                 port.socket.send(queue[0])
             except BlockingIOError:
                 break
             except OSError:
-                counters.dropped += len(queue)
                 queue.clear()
                 port.queued_bytes = 0
                 break
-            frame = queue.popleft()
-            port.queued_bytes -= len(frame)
-            counters.sent += 1
-            counters.sent_bytes += len(frame)
+            port.queued_bytes -= len(queue.popleft())
             port.stuck_since_s = time.monotonic()
         if port.queued_bytes < _LOW_BYTES:
             self._resume(port)
