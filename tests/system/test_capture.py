@@ -8,29 +8,26 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import labkit
+from switchbench.labs import Lab
+
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES = 6
 FCS = 4
+LEAST = {"l2": 64, "ipv4-udp": 64, "ipv6-udp": 84}  # without a tag
 
-KINDS = {
-    "l2": (0, [64, 333, 1518]),
-    "ipv4-udp": (0, [64, 333, 1518]),
-    "ipv6-udp": (0, [84, 333, 1518]),
-}
-TAGGED = {
-    "l2": (100, [64, 333, 1518]),
-    "ipv4-udp": (100, [68, 333, 1518]),
-    "ipv6-udp": (100, [88, 333, 1518]),
-}
-CASES = [(kind, *rest) for table in (KINDS, TAGGED) for kind, rest in table.items()]
 
 Layers = dict[str, Any]
+
+pytestmark = [
+    labkit.needs_lab,
+    pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed"),
+]
 
 
 def sender() -> Path:
@@ -44,46 +41,18 @@ def sender() -> Path:
     return max(found, key=lambda path: path.stat().st_mtime)
 
 
-def ip(*words: str) -> None:
-    """iproute2, without a shell."""
-    subprocess.run(["ip", *words], check=True)
-
-
-@pytest.fixture(scope="module")
-def namespaces() -> Iterator[tuple[str, str]]:
-    """Yield two namespaces that hold the two ends of a cable, both called `eth0`."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root here")
-    if shutil.which("tshark") is None:
-        pytest.skip("tshark is not installed")
-    names = (f"sb-cap{os.getpid()}-a", f"sb-cap{os.getpid()}-b")
-    try:
-        for name in names:
-            ip("netns", "add", name)
-        ip("-n", names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
-           "netns", names[1])  # fmt: skip
-        for name in names:
-            ip("-n", name, "link", "set", "eth0", "addrgenmode", "none", "up")
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-
-
-def capture(names: tuple[str, str], path: Path, command: list[str], count: int) -> None:
-    """Writes `count` frames that `command` sends to a file."""
-    dump = ["ip", "netns", "exec", names[1], "dumpcap", "-q", "-i", "eth0", "-c", str(count)]
-    dump += ["-a", "duration:20", "-w", str(path)]
-    with subprocess.Popen(dump, stderr=subprocess.PIPE, text=True) as process:
+def capture(lab: Lab, path: Path, command: list[str], count: int) -> None:
+    """Write `count` frames that `command` sends on alice to a file; the switch floods them."""
+    dump = ["dumpcap", "-q", "-i", "eth0", "-c", str(count), "-a", "duration:20", "-w", str(path)]
+    with lab.popen("bob", dump, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         while "File:" not in (line := process.stderr.readline()):
             assert line, "dumpcap ended"
         time.sleep(0.3)
-        done = subprocess.run(
-            ["ip", "netns", "exec", names[0], *command], capture_output=True, text=True, check=False
-        )
+        sender = lab.popen("alice", command, stderr=subprocess.PIPE, text=True)
+        _, errors = sender.communicate(timeout=60)
         process.communicate()
-    assert done.returncode == 0, done.stderr
+    assert sender.returncode == 0, errors
 
 
 def dissect(path: Path) -> list[Layers]:
@@ -127,20 +96,17 @@ def payload(layers: Layers, kind: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-@pytest.mark.parametrize(("kind", "vlan", "sizes"), CASES)
-def test_frames_are_well_formed(
-    namespaces: tuple[str, str],
-    tmp_path: Path,
-    kind: str,
-    vlan: int,
-    sizes: list[int],
-) -> None:
+@pytest.mark.parametrize("vlan", [0, 100])
+@pytest.mark.parametrize("kind", LEAST)
+def test_frames_are_well_formed(lab: Lab, tmp_path: Path, kind: str, vlan: int) -> None:
     """Sizes, addresses, lengths and checksums of one flow, as tshark sees them."""
+    tagged = 4 if vlan and kind != "l2" else 0
+    sizes = [LEAST[kind] + tagged, 333, 1518]
     path = tmp_path / "frames.pcapng"
     command = [str(sender()), "capture", f"header={kind}", "dscp=46", "ttl=63", "burst=8"]
     command += [f"vlan={vlan}", "pcp=5"] if vlan else []
     # One learning frame comes first.
-    capture(namespaces, path, [*command, *map(str, sizes)], FRAMES + 1)
+    capture(lab, path, [*command, *map(str, sizes)], FRAMES + 1)
     packets = dissect(path)
     assert len(packets) == FRAMES + 1
     assert all("_ws.malformed" not in packet for packet in packets)

@@ -76,10 +76,6 @@ def write_short(example: Path, conf: Path) -> None:
     assert takes(conf, configuration)
 
 
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 6
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     conf, out = tmp_path / "conf.yaml", tmp_path / "results"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -201,9 +200,3 @@ def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
         for name in re.findall(r"\blab up (\S+)", text):
             runs.execute("lab", "down", name)
     assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
-
-
-@pytest.mark.parametrize("name", sorted(WHOLE))
-def test_what_is_too_long_to_be_run_here_is_a_program(name: str) -> None:
-    assert os.access(docs.ROOT / name, os.X_OK)
-    subprocess.run([shutil.which("bash") or "bash", "-n", str(docs.ROOT / name)], check=True)

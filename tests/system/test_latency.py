@@ -77,16 +77,10 @@ def test_an_empty_queue_is_not(tmp_path: Path) -> None:
     assert trip["p50"] < SLEEP_US
     assert latency["ipdv"]["p50"] < SLEEP_US
     assert result.summary["findings"] == []
-    # 300 round trips say nothing of 1 in 1,000; the summary says so, and the table does.
+    # 300 round trips say nothing of 1 in 1,000; the summary says so.
     assert trip["p99"] is not None
     assert trip["p99_9"] is trip["p99_99"] is trip["pdv"] is None
     assert trip["reasons"]["p99_9"] == f"p99.9 needs 1,000 samples, there are {trip['count']}"
-    text = _table(result)
-    line = [line for line in text.splitlines() if line.startswith("round trip")][-1].split()
-    assert line[2] == f"{trip['count']:,}"
-    assert "lost 0" in text
-    assert "-" in line[6:]  # p99.9
-    assert "too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
 
 
 @pytest.mark.parametrize("load", ["50%", "100%"])

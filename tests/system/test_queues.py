@@ -18,7 +18,6 @@ import runs
 
 pytestmark = labkit.needs_lab
 
-REFUSED = 2
 SOURCES = 8
 SITE: dict[str, Any] = {"lab": "one-switch", "nodes": 4, "pack": 4, "queues": 2}
 SHORT = {"warmup": "200ms", "window": "1s", "transport": "dpdk", "profile": "quick"}
@@ -67,26 +66,3 @@ def test_one_worker_holds_all_queues(tmp_path: Path) -> None:
     assert result.counted, result.output + result.errors
     assert result.summary["run"]["nodes"][0]["workers"] == 1
     assert sum(trial["lost_frames"] for trial in result.trials()) == 0
-
-
-EVERY = f"0-{(os.cpu_count() or 1) - 1}"
-BEYOND = str(os.cpu_count())
-
-
-@pytest.mark.parametrize(
-    ("site", "top", "says"),
-    [
-        ({"cores": BEYOND}, {}, "this machine has only"),
-        ({"cores": EVERY}, {"worker": "poll"}, "cores"),
-        ({"driver": "af_xdp", "queues": 2}, {}, "larger than combined queue count 1"),
-        ({"lab": "open", "line_rate": "100Gbit"}, {"load": "2Mfps"}, "at the very best"),
-    ],
-    ids=["no such core", "no core left", "too many queues", "too fast"],
-)
-def test_what_can_not_be_is_refused(
-    tmp_path: Path, site: dict[str, Any], top: dict[str, Any], says: str
-) -> None:
-    result = runs.run(tmp_path, configuration(site, {"pattern": "ring", "count": 1}, **top))
-    assert result.status == REFUSED
-    assert says in result.errors
-    assert not result.directory.exists() or not list(result.records("phase"))

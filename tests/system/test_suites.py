@@ -57,13 +57,6 @@ def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
         assert entry["relevant_lower_bound"] > truth * 0.99
 
 
-def test_time_limit_ends_a_search_with_what_it_has(tmp_path: Path) -> None:
-    conf = {"suite": "ndr-pdr", "transport": "dpdk", "site": site(), "time_limit": "20s"}
-    done = runs.run(tmp_path, conf)
-    assert done.status == 2
-    assert "(pairs 1518 B at least" in done.errors
-
-
 def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None:
     clause = {"measure": "rfc2544.throughput_percent", "require": ">= 74"}
     more = {"frame_size": 1518, "expect": [clause]}
