@@ -241,14 +241,11 @@ def results(log: Path) -> Iterator[str]:
             yield from output.strip().splitlines()[-1:]
 
 
-def spoilt(log: Path) -> list[str]:
-    """Return the failed tests of Meson's log, if all of them send over shared cores; else none."""
+def failed_in(log: Path) -> list[str]:
+    """Return the failed tests of Meson's log."""
     tests = [json.loads(line) for line in log.read_text().splitlines()]
     failed = [t["name"] for t in tests if t["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")]
-    # By suite and name: `switchbench:transport / battery_tcp`.
-    places = [name.rpartition(" / ") for name in failed]
-    again = all(suites.partition(":")[2] == "transport" for suites, _, _ in places)
-    return [name for _, _, name in places] if again else []
+    return [name.rpartition(" / ")[2] for name in failed]  # `switchbench:unit / test_guard`
 
 
 def unit_tests(build: Build, long: bool) -> Outcome:
@@ -270,7 +267,7 @@ def unit_tests(build: Build, long: bool) -> Outcome:
         if done.returncode:
             text.append(done.stdout)
         text += [*results(log), *TOTALS.findall(done.stdout)]
-        names = spoilt(log) if done.returncode else []
+        names = failed_in(log) if done.returncode else []
         if not names:
             break
         text.append(f"tried again: {', '.join(names)}")

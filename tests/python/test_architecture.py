@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of doc/developer/architecture.md that no linter checks: which C folder may include
-which, which files name a transport, how long a module may be, and how each file begins."""
+"""The rules of doc/developer/architecture.md that neither Meson nor a linter checks: no circles, a
+place for each library, which files name a transport, how long a module may be, and how each file
+begins."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import html
 import re
 import subprocess
-import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-import grimp
 import networkx
 import pytest
 
@@ -26,63 +24,18 @@ MODULE_LINES = 800
 MORE_LINES = {"hosts/port_binding.py": 1000}  # it is sent to hosts as one file
 PACKAGE = ROOT / "scripts/python/switchbench"
 
-# ISO C and POSIX: all that patterns may use.
+# ISO C and POSIX: all that patterns and the modelled switch's core may use.
 LIBC = {
     *("assert.h", "ctype.h", "errno.h", "inttypes.h", "limits.h", "math.h", "stdalign.h"),
     *("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"),
 }
-PATTERNS = (
-    "patterns",
-    *(f"patterns/{name}" for name in ("collective", "kernel", "matrix", "common")),
-)
-LIBC_ONLY = {*PATTERNS, "lab/switch/core"}
+LIBC_ONLY = ("patterns", "lab/switch/core")
 
-# Headers of a library that one folder alone may include.
+# Headers of a library that some folders alone may include.
 FAMILIES = {
     "rte_": ("engine/transport/dpdk", "lab/switch"),
     "infiniband/": ("verbs",),
     "rdma/": ("verbs",),
-}
-
-BASE = ("engine/platform", "engine/clock", "engine/measure")
-TRAFFIC = (*BASE, "engine/traffic", "patterns", "patterns/common")
-RUNTIME = (
-    *TRAFFIC,
-    *("engine/guard", "engine/control", "engine/document", "engine/record"),
-    *("engine/worker", "engine/transport"),
-)
-# The floors (doc/developer/architecture.md): what the files of a folder may include from others.
-FLOORS: dict[str, tuple[str, ...]] = {
-    "patterns/common": (),
-    "patterns/matrix": ("patterns/common",),
-    "patterns/collective": ("patterns/common",),
-    "patterns/kernel": ("patterns/common", "patterns/collective"),
-    "patterns": PATTERNS[1:],
-    "engine": ("engine/platform",),
-    "engine/platform": (),
-    "engine/clock": ("engine/platform",),
-    "engine/measure": ("engine/platform",),
-    "engine/traffic": (*BASE, "patterns", "patterns/common"),
-    "engine/guard": ("engine/platform",),
-    "engine/control": ("engine/platform", "engine/clock"),
-    "engine/document": TRAFFIC,
-    "engine/record": ("engine/platform", "engine/clock"),
-    "engine/transport": TRAFFIC,
-    "engine/transport/dpdk": (*TRAFFIC, "engine/transport/kernel"),
-    "engine/transport/kernel": TRAFFIC,
-    "engine/transport/packet": (*TRAFFIC, "engine/transport/kernel"),
-    "engine/transport/tcp": (*TRAFFIC, "engine/transport/kernel"),
-    "engine/transport/udp": (*TRAFFIC, "engine/transport/kernel"),
-    "verbs": TRAFFIC,
-    "engine/worker": TRAFFIC,
-    "engine/node": RUNTIME,
-    "engine/trial": (*RUNTIME, "engine/node"),
-    "engine/app": (*RUNTIME, "engine/node", "engine/trial"),
-    "lab/switch/core": ("engine/platform", "engine/traffic"),
-    "lab/switch": (
-        *TRAFFIC,
-        *("lab/switch/core", "engine/document", "engine/transport/dpdk"),
-    ),
 }
 
 Arrows = Mapping[str, Iterable[str]]
@@ -115,29 +68,12 @@ def python_sources() -> dict[str, str]:
 # --- C: who includes whom -------------------------------------------------------------------------
 
 
-def resolve(path: Path, name: str) -> Path | None:
-    """The project's header that `path` means by `name`: of its own folder, else of one that it may
-    include, else of any."""
-    own = str(path.parent)
-    for folder in dict.fromkeys((own, *FLOORS[own], *FLOORS)):
-        if (ROOT / folder / name).is_file():
-            return Path(folder) / name
-    return None
-
-
-def forbidden(path: Path, sign: str, name: str) -> str | None:
-    """Return why an include is not allowed; None where it is."""
+def forbidden(path: Path, name: str) -> bool:
+    """Return whether a header of a library belongs to other folders than the file's."""
     folder = str(path.parent)
-    for family, folders in FAMILIES.items():
-        if name.startswith(family) and folder not in folders:
-            return f"{family}* belongs to {', '.join(folders)}"
-    if sign == "<":
-        return "is not libc" if folder in LIBC_ONLY and name not in LIBC else None
-    header = resolve(path, name)
-    if header is None:
-        return "is no header of the project"
-    home = str(header.parent)
-    return None if home in (folder, *FLOORS[folder]) else f"{home} is not below {folder}"
+    if folder.startswith(LIBC_ONLY):
+        return name not in LIBC
+    return any(name.startswith(one) and folder not in own for one, own in FAMILIES.items())
 
 
 def circles(arrows: Arrows) -> list[list[str]]:
@@ -148,59 +84,37 @@ def circles(arrows: Arrows) -> list[list[str]]:
 
 def includes(folders: bool) -> dict[str, set[str]]:
     """Return which folders include which, or which files; a .c file and its header count as one."""
+    headers = {path.name: path for path in c_sources() if path.suffix == ".h"}
     graph: dict[str, set[str]] = {}
     for path, included in c_sources().items():
         for sign, name in included:
-            header = resolve(path, name) if sign == '"' else None
-            if header is not None:
+            if sign == '"':
                 a, b = (
-                    str(one.parent if folders else one.with_suffix("")) for one in (path, header)
+                    str(one.parent if folders else one.with_suffix(""))
+                    for one in (path, headers[Path(name).name])
                 )
                 graph.setdefault(a, set()).add(b)
     return {a: others - {a} for a, others in graph.items()}
 
 
-def calls() -> dict[str, set[str]]:
-    """Return which object file of the build names functions or data of which other one."""
-    home: dict[str, str] = {}
-    needed: dict[str, set[str]] = {}
-    for path in (ROOT / "build").rglob("*.c.o"):
-        if "tests" in path.relative_to(ROOT / "build").parts:
-            continue
-        listed = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-        for *_, kind, name in map(str.split, listed.splitlines()):
-            if kind == "U":
-                needed.setdefault(str(path), set()).add(name)
-            elif kind.isupper():
-                home[name] = str(path)
-    return {path: {home[name] for name in names & home.keys()} for path, names in needed.items()}
-
-
-def test_includes_follow_the_arrows() -> None:
-    assert {str(path.parent) for path in c_sources()} == set(FLOORS)
-    wrong = [
-        f"{path}: {name}: {reason}"
-        for path, included in c_sources().items()
-        for sign, name in included
-        if (reason := forbidden(path, sign, name))
-    ]
-    assert wrong == []
+def test_a_header_has_one_name_and_a_library_its_place() -> None:
+    """What a folder may include of others Meson says: an include that goes up does not compile."""
+    names = [path.name for path in c_sources() if path.suffix == ".h"]
+    assert len(names) == len(set(names))
+    system = [(path, name) for path, some in c_sources().items() for sign, name in some
+              if sign == "<"]  # fmt: skip
+    assert [(str(path), name) for path, name in system if forbidden(path, name)] == []
+    assert forbidden(Path("engine/trial/any.c"), "rte_mbuf.h")
+    assert forbidden(Path("patterns/matrix/any.c"), "sys/socket.h")
 
 
 def test_nothing_goes_in_circles() -> None:
-    called = calls()
-    assert len(called) > len(FLOORS)
-    for arrows in (FLOORS, includes(folders=True), includes(folders=False), called):
-        assert circles(arrows) == []
+    for folders in (True, False):
+        assert circles(includes(folders)) == []
     planted = includes(folders=False)
     planted.setdefault("engine/platform/err", set()).add("engine/control/endpoint")
     ends = {"engine/control/endpoint", "engine/platform/err"}
     assert [circle for circle in circles(planted) if ends <= set(circle)]
-
-
-@pytest.mark.rows
-def test_a_planted_include_is_found(folder: str, name: str, allowed: bool) -> None:
-    assert (forbidden(Path(folder) / "any.c", name[0], name[1:]) is None) == allowed
 
 
 def test_the_registry_alone_names_the_transports() -> None:
@@ -325,45 +239,13 @@ def test_modules_are_short_and_no_two_classes_share_a_name() -> None:
     assert classes(files) == {"A": ["a", "b"]}
 
 
-# --- the pictures ---------------------------------------------------------------------------------
+# --- the page ---------------------------------------------------------------------------------
 
 LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 # The command's packages from the ground up: each imports only from those before it (lint-imports).
 PYTHON_FLOORS = tuple(reversed(LINTER["contracts"][0]["layers"]))
 
 
-def drawn(what: Sequence[str]) -> Arrows:
-    """Return which folders include which or, with `python`, which packages import which."""
-    if not what:
-        return includes(folders=True)
-    graph = grimp.build_graph("switchbench", exclude_type_checking_imports=True)
-    found: dict[str, set[str]] = {name: set() for name in PYTHON_FLOORS}
-    for module in graph.modules:
-        package = (*module.split("."), "")[1]
-        others = {(*m.split("."), "")[1] for m in graph.find_modules_directly_imported_by(module)}
-        if package in found:
-            found[package] |= others & found.keys() - {package}
-    return found
-
-
-@pytest.mark.parametrize(("picture", "what"), [("includes", []), ("imports", ["python"])])
-def test_the_pictures_show_the_arrows_of_today(picture: str, what: list[str]) -> None:
-    """Without those that follow from others, as `tred` leaves them."""
-    graph = networkx.DiGraph((a, b) for a, others in drawn(what).items() for b in others)
-    shown = html.unescape((ROOT / f"doc/images/{picture}.svg").read_text())
-    arrows = set(re.findall(r"<title>(\S+)->(\S+)</title>", shown))
-    assert len(arrows) > 15
-    assert arrows == set(networkx.transitive_reduction(graph).edges)
-
-
 def test_the_page_has_the_packages_from_the_ground_up() -> None:
     page = (ROOT / "doc/developer/architecture.md").read_text().partition("## The command")[2]
     assert tuple(re.findall(r"^\| `(\w+)/` \|", page, re.M)) == PYTHON_FLOORS
-
-
-if __name__ == "__main__":  # in the language of Graphviz
-    print("digraph uses {\n  ranksep=0.35; nodesep=0.2;")
-    print('  node [shape=box, fontname="sans-serif", fontsize=11, margin="0.1,0.04"];')
-    for folder, folders in drawn(sys.argv[1:]).items():
-        print(f'  "{folder}";', *(f'  "{folder}" -> "{other}";' for other in folders), sep="\n")
-    print("}")

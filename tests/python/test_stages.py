@@ -85,14 +85,6 @@ def test_what_passed_passes(stages: Any) -> None:
     assert (options.all, options.only, rest) == (True, ["unit"], ["-k", "guard"])
 
 
-def test_what_runs_apart_are_files_of_the_tests(stages: Any) -> None:
-    """These names are left out of tests/system, and each file runs once."""
-    apart = [*stages.PACKAGES, *stages.HOSTS, *stages.FAULTS]
-    assert len(apart) == len(set(apart))
-    for name in apart:
-        assert (ROOT / name).exists(), name
-
-
 def test_each_smoke_is_there(stages: Any) -> None:
     """A name that no test has any more would leave the quick tier in silence."""
     sys.path.insert(0, str(ROOT / stages.SYSTEM))
@@ -142,19 +134,6 @@ def test_a_test_that_was_skipped_says_why(stages: Any, tmp_path: Path) -> None:
     assert list(stages.results(log)) == wanted
 
 
-@pytest.mark.rows
-def test_only_what_sends_is_tried_again(
-    stages: Any, tmp_path: Path, results: dict[str, tuple[str, str]], again: list[str]
-) -> None:
-    log = tmp_path / "testlog.json"
-    tests = [
-        {"name": f"switchbench:{suite} / {name}", "result": result}
-        for name, (suite, result) in results.items()
-    ]
-    log.write_text("".join(json.dumps(test) + "\n" for test in tests))
-    assert stages.spoilt(log) == again
-
-
 def unit_tests(
     stages: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, fails: int, long: bool = False
 ) -> Any:
@@ -177,7 +156,7 @@ def unit_tests(
 
 
 @pytest.mark.rows
-def test_what_sends_is_tried_again(
+def test_what_failed_is_tried_again(
     stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: int, state: str,
     tries: int, long: bool,
 ) -> None:  # fmt: skip
