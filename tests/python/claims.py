@@ -5,13 +5,10 @@ Simulated are figures as a lab of two shared cores gave them (18 runs of the pai
 conf/two-switches.yaml): rates deviate from repeat to repeat by 0.2 %, now and then down, and from
 run to run by 0.1 %; times by 40 % in repeats and 50 % in runs, skewed. Each comparison has two
 pairs with eight plan figures, seven phases of three, and 56 flows.
-
-    claims.py [--comparisons 1000]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -138,21 +135,3 @@ def share_found(design: Design, difference: float, comparisons: int, seed: int) 
         }
         found += len(pairs) == PAIRS
     return found / comparisons
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--comparisons", type=int, default=1000)
-    count = parser.parse_args().comparisons
-    print(f"{count} comparisons each, seed 1; % that claim any difference of equal networks, and")
-    print("% that find rates 2 and 5 % lower")
-    print(f"{'':34}{'equal':>8}{'-2 %':>8}{'-5 %':>8}")
-    for design in DESIGNS:
-        shares = [share_claiming(design, count, 1)]
-        shares += [share_found(design, -part, count, 1) for part in (0.02, 0.05)]
-        print(f"{design.name:34}" + "".join(f"{100 * share:8.1f}" for share in shares))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,10 +4,8 @@ system's tools are stubs that write down how they were called."""
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -122,10 +120,6 @@ def test_only_what_is_missing_is_installed(machine: Machine) -> None:
     assert machine.called("apt-get")[1].endswith("install beta gamma")
 
 
-FAILS = {"apt-get": "exit 100"}
-NO_ROOT = {"id": "echo 1000", "sudo": "exit 1"}
-
-
 @pytest.mark.rows
 def test_a_package_that_can_not_be_had_is_named(
     machine: Machine, installed: str, stubs: dict[str, str], status: int, sentence: str
@@ -158,17 +152,3 @@ def test_another_system_is_told_what_it_needs(machine: Machine) -> None:
     assert "not Debian or Ubuntu" in done.stderr
     assert "alpha beta gamma" in done.stderr
     assert machine.setup("--no-packages").returncode == 0
-
-
-def test_an_unknown_option_prints_the_usage(machine: Machine) -> None:
-    done = machine.setup("--fast")
-    assert done.returncode == 2
-    assert "scripts/setup --use" in done.stdout
-
-
-def test_benchmarks_run_in_the_environment_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fresh clone's own python3 has none of what they import: it was a traceback."""
-    monkeypatch.syspath_prepend(str(ROOT / "tests" / "bench"))
-    commands = dict(importlib.import_module("every").benchmarks())
-    assert {"dpdk_receive", "tcp_iperf3"} <= commands.keys()
-    assert all(command[0] == sys.executable for command in commands.values())

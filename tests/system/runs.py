@@ -30,12 +30,10 @@ SAMPLE_S = 0.01
 # The tables that hold what nodes sent as records (doc/developer/node-protocol.md).
 _TABLES = {
     "flow": "flows",
-    "reorder": "flows",
     "port": "ports",
     "phase": "phases",
     "clock": "phases",
     "histogram": "histograms",
-    "execution": "histograms",
     "interval": "intervals",
 }
 
@@ -61,13 +59,10 @@ def _of_row(kind: str, row: Record) -> Iterator[Record]:
                 yield {"side": side, "node": node, **ends} | {
                     key: row.get(name) for key, name in names.items()
                 }
-    elif kind == "reorder":
-        if "extent_max" in row:
-            yield row
     elif kind == "clock":
         names = {column.key: column.name for column in columns_of("phases").values() if column.key}
         yield row | {key: row.get(name) for key, name in names.items()}
-    elif (kind == "execution") == (row.get("kind") == "execution"):
+    else:
         yield dict.fromkeys(columns_of(_TABLES[kind])) | row
 
 

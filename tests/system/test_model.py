@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ Record = dict[str, Any]
 # Without latency probes: the switch writes of them, too, and flows know nothing of them.
 SHORT = {"profile": "quick", "warmup": "200ms", "window": "1s", "latency": {"probes": 0}}
 CHAIN = {"pattern": "pairs", "partners": "neighbours"}
-END_S = 0.1 + 0.2  # what is promised, and what a busy machine may take to tell
 
 
 def site(name: str = "model-good", **model: Any) -> Record:
@@ -133,65 +131,6 @@ def _switch_of(name: str) -> int:
         lambda: records.exists() and '"ready"' in records.read_text(), "a switch comes up", 30
     )
     return int(json.loads(records.read_text().splitlines()[0])["pid"])
-
-
-# --- the program ---
-
-DESCRIPTION = {
-    "switch": {
-        "name": "alone",
-        "ports": [
-            {"name": "a", "rate_bps": 10**8, "vdev": "net_null0,no-rx=1"},
-            {"name": "b", "rate_bps": 10**8, "vdev": "net_null1,no-rx=1"},
-        ],
-    }
-}
-
-
-@contextmanager
-def program() -> Iterator[subprocess.Popen[str]]:
-    """switchbench-switch, ready."""
-    with runs.popen([str(switches.find_binary())], stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(DESCRIPTION) + "\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["type"] == "ready"
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-
-
-@pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
-def test_it_ends_at_once_and_says_its_last(how: str) -> None:
-    with program() as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        begun = time.monotonic()
-        if how == "SIGTERM":
-            process.terminate()
-        else:
-            process.stdin.close()
-        records = [json.loads(line) for line in process.stdout]
-        took_s = time.monotonic() - begun
-        assert process.wait(timeout=5) == 0
-    assert records[-1]["type"] == "total"
-    assert records[-1]["reason"] == ("signal" if how == "SIGTERM" else "end-of-input")
-    assert took_s < END_S
-
-
-def test_it_ends_though_nobody_reads() -> None:
-    with program() as process:
-        assert process.stdin is not None
-        process.stdin.write("report\n" * 500)
-        process.stdin.flush()
-        time.sleep(1.5)  # far more than a pipe holds
-        process.stdin.close()
-        begun = time.monotonic()
-        assert process.wait(timeout=5) == 3
-        assert time.monotonic() - begun < 1
 
 
 @pytest.mark.parametrize(
