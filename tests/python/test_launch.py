@@ -30,8 +30,9 @@ from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Process, Site
+from switchbench.cli.hosts import carry_out
 from switchbench.config import read
-from switchbench.hosts import bind, doctor
+from switchbench.hosts import doctor
 from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, far, launcher_for, ssh
@@ -307,7 +308,7 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
 
 def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ssh: Path) -> None:
     fake_ssh.write_text("#!/bin/sh\nexec sleep 30\n")
-    found = bind.carry_out(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["restore"]}, 0.2)
+    found = carry_out(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["restore"]}, 0.2)
     why = "it took too long: it is not known what it did; ask again"
     assert found == {"node1": Answer(3, [why])}
 

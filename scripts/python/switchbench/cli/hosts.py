@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ..base.errors import ConfigurationError
+from ..base.model import Site
 from ..base.programs import ENGINE, PORT_BINDING
 from ..base.source import dotted, parse_assignment
-from ..hosts import bind, doctor, push
+from ..hosts import doctor, push
 from ..labs import lab
 from ..render.printer import make, make_console, show, text
 from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, chosen, folded
-from ..run.launch.ssh import NOT_ASKED, OpenSsh, resolved, side_by_side
+from ..run.launch.ssh import NOT_ASKED, OpenSsh, refusal, resolved, side_by_side
 from .common import TYPES as TYPES
 from .common import load_site, names_site, print_json
 
@@ -117,10 +118,49 @@ def _show_answers(answers: Mapping[str, Answer]) -> int:
 # --- bind -----------------------------------------------------------------------------------------
 
 
+_BIND_LIMIT_S = 120.0  # of one host, with time for drivers and links
+
+
 def bind_command(args: argparse.Namespace) -> int:
     """Bind the PCI ports of a site's hosts to DPDK; return the worst exit status."""
     site = load_site(args)
-    return _show_answers(bind.carry_out(site, bind.bind_orders(site, args.nodes)))
+    return _show_answers(carry_out(site, bind_orders(site, args.nodes)))
+
+
+def bind_orders(site: Site, hosts: str | None) -> dict[str, list[str]]:
+    """Return the arguments of port_binding.py that bind the PCI ports of hosts, by host."""
+    wanted = site.effective.get("bind")
+    if wanted is None:
+        raise ConfigurationError(
+            "bind: the site has no driver: add `bind: {driver: vfio-pci}` to the site"
+        )
+    orders = {}
+    for process in chosen(site, hosts):
+        devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
+        if devices:
+            orders[process.name] = ["bind", *dict.fromkeys(devices), "--driver", wanted["driver"]]
+    if not orders:
+        raise ConfigurationError("bind: none of these hosts has a port with `pci`")
+    return orders
+
+
+def carry_out(
+    site: Site, orders: Mapping[str, Sequence[str]], limit_s: float = _BIND_LIMIT_S
+) -> dict[str, Answer]:
+    """Run port_binding.py over ssh, on all hosts at once; return what each host's program printed.
+
+    `orders`: its arguments, by host.
+    """
+    way = OpenSsh.of(site)
+    commands = {host: way.port_binding(host, words) for host, words in orders.items()}
+    found = way.run_on_hosts(commands, limit_s, PORT_BINDING)
+    for host, answer in found.items():
+        reason = refusal(host, answer, "python3")
+        if answer.status is None:
+            reason = "it took too long: it is not known what it did; ask again"
+        if reason is not None:
+            found[host] = Answer(NOT_ASKED, [reason])
+    return found
 
 
 # --- restore --------------------------------------------------------------------------------------
@@ -132,7 +172,8 @@ def restore_command(args: argparse.Namespace) -> int:
         words = [sys.executable, str(PORT_BINDING), "restore"]
         return subprocess.run(words, check=False).returncode
     site = load_site(args)
-    return _show_answers(bind.carry_out(site, bind.restore_orders(site, args.nodes)))
+    orders = {process.name: ["restore"] for process in chosen(site, args.nodes)}
+    return _show_answers(carry_out(site, orders))
 
 
 # --- lab ------------------------------------------------------------------------------------------

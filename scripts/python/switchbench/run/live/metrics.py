@@ -36,22 +36,19 @@ class Shown(Protocol):
     state: RunState
 
 
-_EXAMPLES = "for example :9469, 127.0.0.1:9469 or [::1]:9469"
 _PORT_MOST = 65535
 _ANY = "0.0.0.0"
 
 
 def parse_address(text: str) -> tuple[str, int]:
     """Return host and port of `:PORT`, `HOST:PORT` or `[IPv6]:PORT`; port 0 is a free one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > _PORT_MOST:
+    found = re.fullmatch(r"(?:\[(.+)\]|([^:\[\]]*)):([0-9]{1,5})", text)
+    if found is None or int(found[3]) > _PORT_MOST:
         raise ConfigurationError(
-            f"--metrics {text}: not an address with a port (0 to {_PORT_MOST}): {_EXAMPLES}"
+            f"--metrics {text}: not an address with a port (0 to {_PORT_MOST}): for example :9469, "
+            "127.0.0.1:9469 or [::1]:9469"
         )
-    bracketed = host.startswith("[") and host.endswith("]")
-    if not bracketed and (":" in host or "[" in host or "]" in host):
-        raise ConfigurationError(f"--metrics {text}: an IPv6 address goes in brackets: {_EXAMPLES}")
-    return host[1:-1] if bracketed else host or _ANY, int(port)
+    return found[1] or found[2] or _ANY, int(found[3])
 
 
 class Metrics:
@@ -64,15 +61,11 @@ class Metrics:
         place = f"[{host}]" if ":" in host else host
         try:
             self._server, self._thread = start_http_server(port, host, registry=registry)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+            why = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"--metrics {place}:{port}: {error.strerror or error}; name another port, or 0 for "
-                "a free one"
+                f"--metrics {place}:{port}: {why}; name another address, or port 0 for a free one"
             ) from error
-        except UnicodeError:
-            raise ConfigurationError(
-                f"--metrics {place}:{port}: that is no name of a host"
-            ) from None
         self.port = self._server.server_port
         self._url = f"http://{place}:{self.port}/metrics"
 
