@@ -41,6 +41,7 @@ def boot(model: str, driver: str, count: int = 2) -> Iterator[guests.Rig]:
         replace(
             machine,
             memory_mib=768,
+            hugepages=HUGEPAGES,
             cpus=2,
             iommu=driver == VFIO,
             modules=("vfio" if driver == VFIO else "uio",),
@@ -60,7 +61,6 @@ def tool(guest: guests.Guest, verb: str, *words: str) -> subprocess.CompletedPro
 def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
     """Binds the device until the input ends."""
     words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
-    words += ["--hugepages", str(HUGEPAGES)]
     holder = vmkit.popen(guest, words)
     assert holder.stdin is not None
     holder.stdin.write("bind\n")
@@ -71,7 +71,7 @@ def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
 def place(rig: guests.Rig | None, driver: str, **port: Any) -> Record:
     """Return the guests as a site whose devices are bound to a driver."""
     site = vmkit.site(rig, pci=PCI, line_rate=LINE, **port)
-    return site | {"bind": {"driver": driver, "hugepages": HUGEPAGES}}
+    return site | {"bind": {"driver": driver}}
 
 
 def job(directory: Path, driver: str, tests: list[Record], **port: Any) -> str:
