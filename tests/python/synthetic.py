@@ -193,22 +193,3 @@ def blank(form: str | dict[str, Any]) -> Any:
         return form.get("minimum", simple[form["type"]])
     parts = form.get("properties", {})
     return {name: blank(parts[name]) for name in form.get("required", ())}
-
-
-def bare_summary() -> dict[str, Any]:
-    """Return a summary of a run of which nothing is known."""
-    empty: dict[str, Any] = blank(summary_schema())
-    return empty | {"status": "complete", "run": blank("RunEntry") | about()}
-
-
-def plan_entry(trial: Trial) -> dict[str, Any]:
-    """Return a summary's entry of a trial without results."""
-    (part,) = trial.parts
-    what: dict[str, Any] = {
-        name: getattr(trial, name)
-        for name in ("test", "repeat", "parameters", "transport", "traffic", "size_unit")
-    }
-    what |= {"trial": trial.id, "pattern": trial.pattern["name"], "size": trial.sizes[0]}
-    what |= {"network": part.network, "ranks": len(part.ranks), "phases": trial.phases}
-    found: dict[str, Any] = blank("PlanEntry") | what
-    return found

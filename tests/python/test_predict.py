@@ -14,6 +14,7 @@ import pytest
 
 from configs import PROJECT, needs_engine
 from conftest import Command
+from recorded import fed
 from switchbench.base.errors import ConfigurationError
 from switchbench.config import read
 from switchbench.plan.compile import compile_run
@@ -32,7 +33,7 @@ from switchbench.predict.predictor import (
 )
 from switchbench.records.directory import SUMMARY, write_plan
 from switchbench.topology.fabric import Fabric, Link, Rates, Routes
-from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
+from synthetic import about, make_run, make_site, make_trial, pair_records
 
 NIC = 940e6
 """Rate that the paper's Gigabit links carry, bit/s."""
@@ -302,8 +303,9 @@ def test_results_without_records(tmp_path: Path, cli: Command) -> None:
 def test_results_that_say_of_nothing_what_it_is(
     plans: list[dict[str, Any]], sentence: str, tmp_path: Path
 ) -> None:
-    trial = make_trial(make_site(), 0)
-    summary = bare_summary() | {"plans": [plan_entry(trial) | plan for plan in plans]}
+    run = make_run(make_site(), make_trial(make_site(), 0))
+    summary = fed(run, pair_records()).finish(about(), [])
+    summary["plans"] = [summary["plans"][0] | plan for plan in plans]
     (tmp_path / SUMMARY).write_text(json.dumps(summary))
     with pytest.raises(ConfigurationError, match=sentence):
-        measured_trials(make_run(make_site(), trial), tmp_path)
+        measured_trials(run, tmp_path)
