@@ -26,7 +26,7 @@ SMOKES = {
         "dpdk, and the kernel's own counters"
     ),
     "test_truth.py::test_what_the_switch_drops_went_missing_in_the_network[udp]": "udp, and loss",
-    "test_queues.py::test_queues_share_a_port[aapc]": "several queues",
+    "test_queues.py::test_queues_share_a_port": "several queues",
     "test_latency.py::test_a_full_queue_is_seen_in_the_round_trip": "round trips",
     "test_steps.py::test_steps": "schedules",
     "test_messages.py::test_scatter[fixed-tcp]": "messages, over tcp",

@@ -25,23 +25,13 @@ print(json.dumps(list(devices.missing()) if not namespaces.is_privileged()
 """
 
 SESSION = """
-import socket, sys
+import sys
+from labkit import heard
 from switchbench.labs import load, namespaces, session
 namespaces.enter_user_namespace()
 with session(load("one-switch"), sys.argv[1]) as lab:
-    def bound(node):
-        def make():
-            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.bind((node.ipv4, 7600))
-            sock.settimeout(3)
-            return sock
-        return namespaces.inside(node.namespace, make)
-    first, last = lab.nodes[0], lab.nodes[-1]
-    receiver = bound(last)
-    bound(first).sendto(b"ping", (last.ipv4, 7600))
-    print(receiver.recv(64).decode(), flush=True)
-    if len(sys.argv) > 2:
-        sys.stdin.read()
+    print(heard(lab, lab.nodes[0].name, lab.nodes[-1].name, "ipv4"), flush=True)
+    sys.stdin.read()
 """
 
 
@@ -68,10 +58,11 @@ def user() -> None:
 def test_a_session_carries_traffic_and_leaves_nothing() -> None:
     """The lab's namespaces are visible in its process only, and end with it."""
     with subprocess.Popen(
-        as_user(python(SESSION, NAME, "wait")), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as session:
+        as_user(python(SESSION, NAME)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+    ) as session:  # fmt: skip
         assert session.stdout is not None
-        assert session.stdout.readline() == b"ping\n"
+        assert session.stdout.readline() == b"True\n"
         assert not Path(f"/run/netns/sb-{NAME}-node1").exists()
         assert not Path(f"/run/switchbench/{NAME}.json").exists()
         session.kill()

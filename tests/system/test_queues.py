@@ -20,33 +20,31 @@ pytestmark = labkit.needs_lab
 
 SOURCES = 8
 SITE: dict[str, Any] = {"lab": "one-switch", "nodes": 4, "pack": 4, "queues": 2}
-SHORT = {"warmup": "200ms", "window": "1s", "transport": "dpdk", "profile": "quick"}
+TIMED = {"warmup": "200ms", "window": "1s"}
 
 needs_two_cores = pytest.mark.skipif(
     not {0, 1} <= os.sched_getaffinity(0), reason="needs cores 0 and 1"
 )
 
 
-def configuration(site: dict[str, Any], test: dict[str, Any], **top: Any) -> dict[str, Any]:
-    """Return a run of one test with UDP streams that a hash can spread."""
+def configuration(site: dict[str, Any], *tests: dict[str, Any]) -> dict[str, Any]:
+    """Return a run of these tests with UDP streams that a hash can spread."""
     dpdk = {"header": "ipv4-udp", "udp_sources_per_flow": SOURCES}
-    return SHORT | {"site": SITE | site, "dpdk": dpdk, "tests": [test], "load": "80%"} | top
+    return {
+        "site": SITE | site, "transport": "dpdk", "dpdk": dpdk, "tests": list(tests),
+        "load": "80%", "worker": "sleep", "profile": "quick",
+    }  # fmt: skip
 
 
 @needs_two_cores
-@pytest.mark.parametrize(
-    "test",
-    [
-        {"pattern": "aapc", "order": "naive", "frame_size": 512},
-        {"pattern": "chain", "forward": True},
+def test_queues_share_a_port(tmp_path: Path) -> None:
+    """Streams, frames that are forwarded, and transfers."""
+    tests = (
+        TIMED | {"pattern": "aapc", "order": "naive", "frame_size": 512},
+        TIMED | {"pattern": "chain", "forward": True},
         {"pattern": "pairs", "traffic": "transfer", "transfer_size": "256KiB"},
-    ],
-    ids=["aapc", "forward", "transfer"],
-)
-def test_queues_share_a_port(tmp_path: Path, test: dict[str, Any]) -> None:
-    timed = {} if test.get("traffic") != "transfer" else {"warmup": None, "window": None}
-    conf = configuration({"cores": "0-1"}, test, worker="sleep", **timed)
-    result = runs.run(tmp_path, {key: value for key, value in conf.items() if value is not None})
+    )
+    result = runs.run(tmp_path, configuration({"cores": "0-1"}, *tests))
     assert result.counted, result.output + result.errors
     for trial in result.trials():
         for flow in result.flows(trial):
@@ -62,7 +60,7 @@ def test_queues_share_a_port(tmp_path: Path, test: dict[str, Any]) -> None:
 
 
 def test_one_worker_holds_all_queues(tmp_path: Path) -> None:
-    result = runs.run(tmp_path, configuration({}, {"pattern": "ring", "count": 1}, worker="sleep"))
+    result = runs.run(tmp_path, configuration({}, TIMED | {"pattern": "ring", "count": 1}))
     assert result.counted, result.output + result.errors
     assert result.summary["run"]["nodes"][0]["workers"] == 1
     assert sum(trial["lost_frames"] for trial in result.trials()) == 0
