@@ -211,13 +211,13 @@ static void end_turn(struct prober *prober, struct prober_turn *turn, uint64_t t
 bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
                  int64_t came_ns)
 {
-    uint32_t age =
-        (uint32_t)atomic_load_explicit(prober_count(prober, flow), memory_order_acquire) - number;
+    uint64_t left = atomic_load_explicit(prober_count(prober, flow), memory_order_acquire);
+    uint32_t age = (uint32_t)left - number;
     int64_t took_ns = came_ns - phase_of(prober)->start_ns - (int64_t)stamp_ns;
     uint64_t expected = stamp_ns, took = took_ns > 0 ? (uint64_t)took_ns : 0;
 
-    if (age == 0 || age > INT32_MAX)
-        return false; /* the number was not sent yet */
+    if (age == 0 || age > INT32_MAX || age > left)
+        return false; /* the number was not sent */
     if (age > prober->room)
         return true; /* too late */
     if (!atomic_compare_exchange_strong_explicit(prober_entry(prober, flow, number), &expected,

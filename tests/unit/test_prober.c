@@ -108,9 +108,9 @@ TEST_BETWEEN(what_never_left_is_forged, begin, end)
     static const struct {
         uint32_t number;
         uint64_t stamp_ns;
-    } forged[] = {{PROBES, GAP_NS},    {PROBES + 1, GAP_NS},        {100000, GAP_NS},
-                  {INT32_MAX, GAP_NS}, {UINT32_MAX, GAP_NS},        {4, 0},
-                  {4, 5 * GAP_NS + 1}, {4, (UINT64_C(1) << 48) - 1}};
+    } forged[] = {{PROBES, GAP_NS},    {PROBES + 1, GAP_NS},         {100000, GAP_NS},
+                  {INT32_MAX, GAP_NS}, {UINT32_MAX, GAP_NS},         {4, 0},
+                  {4, 5 * GAP_NS + 1}, {4, (UINT64_C(1) << 48) - 1}, {UINT32_MAX, 0}};
 
     for (unsigned i = 0; i < COUNT(forged); i++)
         for (unsigned queue = 0; queue < 2; queue++)
