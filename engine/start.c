@@ -38,7 +38,7 @@ static int find_script(char *path, size_t size)
     if (length < 0)
         return -1;
     path[length] = '\0';
-    strcpy(strrchr(path, '/') + 1, SCRIPT);
+    memcpy(strrchr(path, '/') + 1, SCRIPT, sizeof SCRIPT);
     return 0;
 }
 
@@ -64,14 +64,17 @@ int main(int argc, char **argv)
 {
     static char shell[] = "/bin/sh";
     char script[PATH_MAX];
-    char **words = calloc((size_t)argc + 2, sizeof *words);
+    char **words;
 
-    if (words == NULL || find_script(script, sizeof script) != 0)
+    if (find_script(script, sizeof script) != 0)
         return fail("can't find the folder of the engine");
     if (getauxval(AT_SECURE) != 0 && (environment_clean() != 0 || hand_on_capabilities() != 0))
         return fail("can't hand on the capabilities");
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("LD_PRELOAD");
+    words = calloc((size_t)argc + 2, sizeof *words);
+    if (words == NULL)
+        return fail("no memory for its arguments");
     words[0] = shell;
     words[1] = script;
     for (int i = 1; i < argc; i++)

@@ -15,6 +15,7 @@
 #include "schedule_executor.h"
 #include "verbs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -581,6 +582,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     double reused = 0, setup_us = 0, bytes = 0, waits = 0, missed = 0;
 
     message_lane_read_flow(base, flow, reading);
+    assert(lane->base.streams > 0);
     for (unsigned i = 0; i < lane->base.streams; i++) {
         unsigned index = (unsigned)place * lane->base.stride + i;
         const struct verbs_qp *qp;

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -176,6 +177,7 @@ static int lay_out(struct verbs_qp *qp, struct err *err)
 
     if (rc < 0)
         return rc;
+    assert(qp->memory.at != NULL);
     memset(qp->memory.at, 0, front);
     qp->control = (struct verbs_control *)(void *)qp->memory.at;
     qp->headers = qp->memory.at + sizeof *qp->control;

@@ -13,6 +13,7 @@
 #include "netns.h"
 #include "sysfs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <search.h>
@@ -195,6 +196,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
             return err_set(err, -EAFNOSUPPORT,
                            "Node %u's control address is %s; this node's is not.", i,
                            family == AF_INET ? "IPv6" : "IPv4");
+    assert(peers->count > 0);
     control->addresses = calloc(peers->count, sizeof(*control->addresses));
     if (control->addresses == NULL)
         return err_set(err, -ENOMEM, "No memory for the addresses of %u nodes.", peers->count);

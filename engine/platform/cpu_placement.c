@@ -167,7 +167,7 @@ size_t cores_usable(struct core cores[CORES_MAX], bool all)
 
 void cores_yield(const struct cores_choice *choice)
 {
-    cpu_set_t others, allowed;
+    cpu_set_t others = {{0}}, allowed;
     DIR *threads = choice->sleeps || widest(&others) != 0 ? NULL : opendir("/proc/self/task");
     struct dirent *entry;
 

@@ -23,7 +23,7 @@ static void repair_text(char *text)
     }
 }
 
-int err_set(struct err *err, int code, const char *format, ...)
+int(err_set)(struct err *err, int code, const char *format, ...)
 {
     va_list args;
 

@@ -25,6 +25,10 @@ struct err {
 int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#ifdef __clang_analyzer__ /* which does not see from err.c that the code is returned */
+#define err_set(err, code, ...) ((err_set)(err, code, __VA_ARGS__), (code))
+#endif
+
 /**
  * @brief Return the exit status of an error.
  *

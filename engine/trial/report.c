@@ -491,7 +491,9 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 /* Return the time of a mark since the window's opening, in ms with microseconds. */
 static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
 {
-    return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
+    int64_t us = (at_ns - run->template.open_ns) / NS_PER_US;
+
+    return json_real((double)us / 1e3);
 }
 
 /* Return whether the same mark waits in all queues of a lane. Marks that a queue missed are dropped

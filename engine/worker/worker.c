@@ -344,11 +344,11 @@ static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
  * that is alone may have its own way to wait. `fds`: one per lane. */
 static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pollfd *fds)
 {
-    struct lane *alone = task->count == 1 ? task->lanes[0]->lane : NULL;
+    struct lane *first = task->lanes[0]->lane;
     struct timespec left;
     int64_t left_ns;
 
-    if (alone != NULL && alone->wait != NULL && alone->wait(alone, wake_ns))
+    if (task->count == 1 && first->wait != NULL && first->wait(first, wake_ns))
         return;
     for (size_t i = 0; i < task->count; i++) /* descriptors below 0 are ignored */
         fds[i] = (struct pollfd){.fd = task->lanes[i]->lane->wake_fd, .events = POLLIN};

@@ -109,7 +109,7 @@ static bool compare(const struct content *content, uint64_t from, const unsigned
 
     if (memcmp(found, right, bytes) == 0)
         return true;
-    while (memcmp(found + i, right + i, size) == 0)
+    while (i + size < bytes && memcmp(found + i, right + i, size) == 0)
         i += size;
     if (content->floats) {
         memcpy(&expected, right + i, size);

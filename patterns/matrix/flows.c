@@ -70,7 +70,8 @@ static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *
                               (double)sum * 100 / PATTERN_WHOLE,
                               sum > PATTERN_WHOLE ? ": 100 % at most"
                                                   : ", which leaves nothing for its other flows");
-    for (uint32_t i = first; i != NONE && sum > 0; i = list->flows[i].next[PATTERN_SENDS])
+    for (uint32_t i = first; i != NONE && sum > 0 && without > 0;
+         i = list->flows[i].next[PATTERN_SENDS])
         if (list->flows[i].share == 0)
             list->flows[i].share = (uint32_t)((PATTERN_WHOLE - sum) / without);
     return 0;

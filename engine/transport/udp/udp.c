@@ -11,6 +11,7 @@
 #include "netns.h"
 #include "socket_lane.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/sock_diag.h>
 #include <netinet/ip.h>
@@ -221,6 +222,7 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
 
     if (rc != 0)
         return rc;
+    assert(made != NULL);
     lane = (struct udp_lane *)made;
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++) {
         lane->pieces[i] = (struct iovec){lane->bytes[i], sizeof lane->bytes[i]};

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#define NAME(kind, word) [MODEL_FAULT_##kind] = word,
+#define NAME(kind, word) [MODEL_FAULT_##kind] = (word),
 const char *const model_fault_names[MODEL_FAULTS + 1] = {MODEL_FAULT_KINDS(NAME)};
 
 #define ADDRESSES 12
