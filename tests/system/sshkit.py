@@ -118,13 +118,9 @@ class LabHosts:
         output, errors = process.communicate(timeout=120)
         return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
-    def run(
-        self, directory: Path, configuration: Mapping[str, Any], **variables: str
-    ) -> runs.Result:
+    def run(self, directory: Path, configuration: Mapping[str, Any]) -> runs.Result:
         """Run a configuration there to its end."""
-        return runs.run(
-            directory, configuration, start=lambda words: self.popen(words, **variables)
-        )
+        return runs.run(directory, configuration, start=self.popen)
 
     def started(
         self, directory: Path, configuration: Mapping[str, Any]
