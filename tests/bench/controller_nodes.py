@@ -14,6 +14,7 @@ Counted is the CPU time of the process and its threads from the last node's `rea
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -122,21 +123,19 @@ class Crowd:
 
     def speak(self) -> None:
         """Each node at its own moment of each period; phases end at once on all of them."""
-        begin_s = time.monotonic()
-        share = max(1, round(len(self.names) * TICK_S / PROGRESS_S))
-        moments = [range(at, min(at + share, len(self.names))) for at in
-                   range(0, len(self.names), share)]  # fmt: skip
-        tick = phase = 0
-        while (now_s := time.monotonic() - begin_s) < self.duration_s:
-            turn, place = divmod(tick, len(moments))
-            for at in moments[place]:
-                self.say(at, *self.progress(at, phase, turn))
+        begin_s, phase = time.monotonic(), 0
+        moments = round(PROGRESS_S / TICK_S)
+        for tick in itertools.count():
+            time.sleep(max(0.0, begin_s + tick * TICK_S - time.monotonic()))
+            now_s = time.monotonic() - begin_s
+            if now_s >= self.duration_s:
+                return
+            for at in range(tick % moments, len(self.names), moments):
+                self.say(at, *self.progress(at, phase, tick // moments))
             if now_s >= (phase + 1) * PHASE_S:
                 for at in range(len(self.names)):
                     self.say(at, *self.ended(at, phase))
                 phase += 1
-            tick += 1
-            time.sleep(max(0.0, begin_s + tick * TICK_S - time.monotonic()))
 
     def progress(self, at: int, phase: int, turn: int) -> Iterator[Record]:
         name = self.names[at]
@@ -203,15 +202,10 @@ class Meter(Watch):
     def __init__(self, run: Run, log: IO[str]) -> None:
         super().__init__(run, "run-1", Console(file=log), live=False)
         self.marks: dict[str, tuple[float, float]] = {}
-        self.records = 0
 
     def stage(self, text: str) -> None:
         super().stage(text)
         self.marks[text] = time.monotonic(), time.process_time()
-
-    def record(self, record: Record) -> None:
-        super().record(record)
-        self.records += 1
 
     @property
     def percent(self) -> float:
@@ -241,7 +235,6 @@ def cost(nodes: int, seconds: float) -> Figures:
             outcome = controller.conduct(launcher, lambda name: [name], interrupt)
         if outcome.faults:
             raise SystemExit(f"the run failed: {outcome.faults[0]}")
-    print(f"    {meter.records:,} records")
     return {UNIT: meter.percent}
 
 
