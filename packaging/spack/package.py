@@ -30,4 +30,4 @@ class Switchbench(MesonPackage):
             f"-D{name}={'enabled' if self.spec.satisfies('+' + name) else 'disabled'}"
             for name in ("dpdk", "verbs")
         ]
-        return [*options, "-Dtests=false", "-Dpython=none"]
+        return [*options, "-Dtests=false"]

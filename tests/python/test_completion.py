@@ -23,11 +23,10 @@ LIMIT_S = 20
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the files, where the shells look for them."""
+    """Return the folder of the shells' files."""
     folder = tmp_path_factory.mktemp("share")
-    for shell, place in manual.SHELLS.items():
-        (folder / place).parent.mkdir(parents=True)
-        (folder / place).write_text(manual.script(build_parser(), shell))
+    for shell, name in (("bash", "bash"), ("fish", "fish"), ("zsh", "_switchbench")):
+        (folder / name).write_text(manual.script(build_parser(), shell))
     return folder
 
 
@@ -44,7 +43,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
         _shtab_switchbench
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    place = share / manual.SHELLS["bash"]
+    place = share / "bash"
     done = subprocess.run(
         ["bash", "-c", script, "bash", str(place), *line.split(" ")],
         capture_output=True,
@@ -58,7 +57,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
 def fish_offers(share: Path, line: str) -> set[str]:
     """Return what fish would offer for the last word."""
     needs("fish")
-    place = share / manual.SHELLS["fish"]
+    place = share / "fish"
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source {place}; complete -C '{line}'"],
         capture_output=True,
@@ -92,9 +91,8 @@ def test_files_and_folders(share: Path, offers: Callable[[Path, str], set[str]])
 def test_zsh(share: Path, tmp_path: Path) -> None:
     """In a terminal, because zsh completes nowhere else: a word, and a value."""
     needs("zsh")
-    place = (share / manual.SHELLS["zsh"]).parent
     setup = (
-        f"PS1=; fpath=({place} $fpath); autoload -Uz compinit; compinit -u -D; print -r re''ady\n"
+        f"PS1=; fpath=({share} $fpath); autoload -Uz compinit; compinit -u -D; print -r re''ady\n"
     )
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "dumb"}
     process, terminal = pty.fork()

@@ -23,8 +23,6 @@ import runs
 import sshkit
 from switchbench import __version__
 from switchbench.base.programs import find_engine
-from switchbench.cli import manual
-from switchbench.cli.main import COMMANDS
 from switchbench.run.launch import far
 
 CONFIGURATION = """\
@@ -120,8 +118,6 @@ def test_what_meson_installs(prefix: Path) -> None:
     for path in (
         prefix / "bin" / "switchbench-node",
         prefix / "libexec" / "switchbench" / "switchbench-start",
-        *(share / "man" / "man1" / f"switchbench-{name}.1" for name in COMMANDS),
-        *(share / place for place in manual.SHELLS.values()),
         share / "switchbench" / "conf" / "labs" / "one-switch.yaml",
         share / "doc" / "switchbench" / "reference" / "configuration.md",
     ):
@@ -142,8 +138,6 @@ def test_what_a_wheel_holds(wheel: Path) -> None:
     assert {f"switchbench/engine/{place}" for place in engine} <= names
     assert {"switchbench-node", "libexec/switchbench-node", "lib/loader"} <= engine
     share = f"switchbench-{__version__}.data/data/share"
-    pages = {f"man/man1/switchbench-{name}.1" for name in COMMANDS}
-    assert {f"{share}/{page}" for page in pages | set(manual.SHELLS.values())} <= names
     examples = [path for path in (PROJECT / "conf").rglob("*") if path.is_file()]
     assert {f"{share}/switchbench/{path.relative_to(PROJECT)}" for path in examples} <= names
     package = PROJECT / "scripts" / "python"
