@@ -164,7 +164,6 @@ static const struct option pingpong_keys[] = {
     {KEY_U32(doc_trial, "max_size", phase.pingpong.max_size)},
     {KEY_WORD(doc_trial, "partners", phase.pingpong.random, partner_words)},
     {KEY_FLAG(doc_trial, "samples", phase.pingpong.samples)},
-    {KEY_REAL(doc_trial, "compute", compute), .max = 1},
     {.key = NULL},
 };
 static const struct option burst_keys[] = {

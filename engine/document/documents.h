@@ -112,7 +112,6 @@ struct doc_trial {
     int64_t drain_max_ns;
     uint64_t flood_limit;
     int64_t interval_ns; /**< time between interval results; 0: none */
-    double compute;      /**< concurrent computation, as a share of the time, 0 to 1 */
     /** @brief Options of each transport, in the registry's order. */
     max_align_t options[DOC_TRANSPORTS_MAX][OPTION_BYTES_MAX / sizeof(max_align_t)];
 };

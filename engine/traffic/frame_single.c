@@ -104,7 +104,7 @@ static void send_message(struct lane *base, uint32_t flow)
 int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
-    int64_t opens_ns = prober_opens_ns(base->request.phase), next_ns;
+    int64_t opens_ns = base->request.phase->start_ns, next_ns;
 
     if (now_ns < opens_ns && base->stop_ns > now_ns)
         return opens_ns;

@@ -445,7 +445,7 @@ static void begin(struct message_lane *lane)
     lane->lane.tx_done = lane->out_count == 0;
     /* All messages of a check may be lost. */
     lane->lane.rx_done = lane->ins_ended == lane->in_count;
-    lane->opens_ns = prober_opens_ns(phase);
+    lane->opens_ns = phase->start_ns;
     for (uint32_t i = 0; i < request->send_count; i++)
         set_pace(lane, &lane->flows[i]);
     if (lane->replies)

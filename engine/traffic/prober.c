@@ -267,11 +267,6 @@ uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, u
     return prng_size(&drawn, number);
 }
 
-int64_t prober_opens_ns(const struct phase *phase)
-{
-    return phase->start_ns + phase->pingpong.start_delay_ns;
-}
-
 /* Returns when the message in flight counts as lost. */
 static int64_t lost_ns(const struct prober *prober, const struct prober_turn *turn)
 {

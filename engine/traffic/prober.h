@@ -246,13 +246,6 @@ struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow
  */
 uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, uint64_t number);
 /**
- * @brief Return when messages may begin: at the phase's start, or later where nodes compute first.
- *
- * @param phase Phase.
- * @return Time, ns.
- */
-int64_t prober_opens_ns(const struct phase *phase);
-/**
  * @brief Begin the ping-pong messages that are due, and give up lost ones: after four round trips
  * at line rate, and the document's timeout for queues on the way.
  *

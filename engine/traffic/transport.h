@@ -155,9 +155,8 @@ struct pingpong_options {
     uint32_t min_size;
     uint32_t max_size;
     bool random;
-    bool samples;           /**< store every single time */
-    int64_t start_delay_ns; /**< time after the start in which nothing is sent */
-    int64_t timeout_ns;     /**< time that a message may wait in queues on the way; 0: 250 ms */
+    bool samples;       /**< store every single time */
+    int64_t timeout_ns; /**< time that a message may wait in queues on the way; 0: 250 ms */
 };
 #define PINGPONG_SAMPLES_MAX 10000000u
 

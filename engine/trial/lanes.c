@@ -23,7 +23,6 @@
 #define PROBE_FPS_MAX 1000.0
 #define PROBE_SPREAD_S 0.15        /* delay with which a partner on busy cores may begin */
 #define SHARED_PERCENT 95          /* maximum load of a shared port's line */
-#define ALONE_NS (500 * NS_PER_MS) /* time of computation without messages, for comparison */
 #define ASKED_MOST 32u             /* addresses that are requested at the same time */
 
 /* --- settings of all ports, and of one --- */
@@ -46,8 +45,6 @@ static void fill_template(struct phase_run *run)
     phase->messages = phase->traffic == TRAFFIC_PINGPONG;
     phase->probes = PROBES;
     phase->probe_timeout_ns = timeout_ns(run);
-    if (doc->compute > 0)
-        phase->pingpong.start_delay_ns = ALONE_NS;
     if (phase->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
     if (run->is_probe) {
@@ -620,7 +617,6 @@ void lanes_release(struct phase_run *run)
         executor_free(lane->executor);
         free(lane->flows);
     }
-    compute_free(run->compute);
     free(run->lanes);
     free(run->worker_lanes);
     free(run->tasks);

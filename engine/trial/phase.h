@@ -9,7 +9,6 @@
 #ifndef ENGINE_PHASE_H
 #define ENGINE_PHASE_H
 
-#include "compute_load.h"
 #include "node.h"
 #include "schedule_executor.h"
 #include "worker.h"
@@ -179,7 +178,6 @@ struct phase_run {
     int64_t sending_ns;      /**< longest unhindered sending time of any node */
     int64_t offset_ns;       /**< run time = local + offset, as known at the start */
     int64_t bound_ns;        /**< bound of this offset; -1: unknown */
-    struct compute *compute; /**< NULL: no computation beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
     struct phase_clock clock; /**< as reported */

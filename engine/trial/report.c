@@ -322,28 +322,6 @@ static void report_clock(const struct phase_run *run)
            {"esterror_ns", record_count(clocks.esterror_ns)});
 }
 
-/* Return what a node computed, alone or beside its messages. */
-static json_t *compute_part(const struct compute_part *part)
-{
-    const struct histogram *pieces = &part->pieces;
-    return record_fill(json_object(),
-                       RECORD_ROWS({"operations", record_u64(part->operations)},
-                                   {"busy_ns", record_u64(pieces->sum_ns)},
-                                   {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
-                                   {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
-                                   {"piece_max_ns", record_u64(pieces->max_ns)}));
-}
-
-static void report_compute(const struct phase_run *run)
-{
-    struct compute_part alone = {0}, beside = {0};
-
-    compute_sum(run->compute, &alone, &beside);
-    REPORT(run, NULL, "compute", {"threads", record_u64(run->trial->node->worker_count)},
-           {"share", json_real(run->trial->doc->compute)}, {"compute_only", compute_part(&alone)},
-           {"concurrent", compute_part(&beside)});
-}
-
 /* Return this process's CPU cycles per sent or received frame; null: there were no frames, not all
  * are counted, or there is no counter of cycles. */
 static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
@@ -630,8 +608,6 @@ void report_end(struct phase_run *run)
             report_unreachable(run, lane);
         report_port(run, lane);
     }
-    if (run->compute != NULL)
-        report_compute(run);
     if (!probe || !stopped)
         report_phase(run);
 }

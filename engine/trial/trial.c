@@ -199,7 +199,7 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
         silence_ns = PROBE_SILENCE_NS;
     /* Several counted messages may be lost in sequence before one arrives. */
     if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
-        silence_ns = run->template.pingpong.start_delay_ns + 4 * silence_ns;
+        silence_ns *= 4;
     task->drain_timeout_ns = silence_ns;
     task->drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     if (run->template.traffic != TRAFFIC_SCHEDULE)
@@ -273,24 +273,12 @@ static void start(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     const struct phase *phase = &run->template;
-    const struct compute_conf compute = {
-        .threads =
-            (unsigned)node->worker_count, /* all workers', whether they send in this phase or not */
-        .share = run->trial->doc->compute,
-        .start_ns = phase->start_ns,
-        .messages_ns = phase->start_ns + phase->pingpong.start_delay_ns,
-    };
-    int rc = 0;
 
     records_hold(node->records, node->has_shared_port);
     assign_lanes(run);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
-    if (compute.share > 0 && !run->is_probe)
-        rc = compute_start(&run->compute, &compute);
-    if (rc < 0)
-        log_error("trial %u: no concurrent computation: %s", run->trial->doc->id, strerror(-rc));
     run->begin = phase_cost_now();
     report_late(run);
     while (clock_now() < phase->start_ns + BEGINNING_NS && !workers_done(node))
@@ -431,8 +419,6 @@ static int run_phase(struct trial *trial, uint32_t number)
         start(&run);
         rc = await_workers(&run);
         records_hold(node->records, false);
-        if (run.compute != NULL)
-            compute_stop(run.compute);
         check_schedules(&run);
         lanes_gather(&run);
         read_hardware(&run, false);

@@ -70,8 +70,6 @@ def rich_records() -> list[Json]:
         "max_ns": 11_000, "overflow": 0, "lost": 0, "bound_ns": None,
         "buckets": "521:1 522:2",
     }  # fmt: skip
-    pieces = dict.fromkeys(("operations", "busy_ns", "piece_p50_ns", "piece_p99_ns"), 100)
-    computed = pieces | {"piece_max_ns": 100}
     records[2:2] = [
         head | {"type": "port-open", "port": "node1:e0", "network": "lab", "driver": "af_packet",
                 "line_rate_bps": 100_000_000, "queues": 1, "cores": [1]},
@@ -88,8 +86,6 @@ def rich_records() -> list[Json]:
          "three_reordered": 0, "displaced": "-1:3 0:7987"} | PLACE | ENDS,
         {"type": "misdelivered-flow", "node": "node1", "port": "node1:e0", "frames": 2}
         | PLACE | ENDS,
-        {"type": "compute", "node": "node1", "threads": 1, "share": 0.5, "compute_only": computed,
-         "concurrent": computed} | PLACE,
         {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0", "text": "gone"},
         {"type": "unreachable", "node": "node2", "trial": 0, "repeat": 0, "received": 1,
          "sent": 3} | ENDS,

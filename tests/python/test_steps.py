@@ -5,7 +5,6 @@ curves, crossovers, single times."""
 from __future__ import annotations
 
 import base64
-import io
 import math
 import struct
 from dataclasses import replace
@@ -15,7 +14,6 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from rich.console import Console
 
 from configs import LAB, compile_text, needs_engine
 from recorded import fed, rows_in, write_tables
@@ -35,7 +33,6 @@ from switchbench.records.schema import DamagedRecord
 from switchbench.records.store import TableWriter
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
-from switchbench.render.terminal import show_messages
 from synthetic import (
     about,
     buckets_of,
@@ -503,47 +500,3 @@ def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
     summary = gather(run, tmp_path)
     (entry,) = summary.finish(about(), [])["messages"]["scatter"]
     assert (entry["lost"], entry["messages"]) == (3, 1000)
-
-
-def compute_record(node: str, beside: int) -> dict[str, Any]:
-    """Return a node that did 3e6 operations in 10 ms alone."""
-
-    def part(busy_ns: int) -> dict[str, int]:
-        pieces = {"piece_p50_ns": 1000, "piece_p99_ns": 2000, "piece_max_ns": 9000}
-        return {"operations": 3_000_000, "busy_ns": busy_ns, **pieces}
-
-    return {
-        "type": "compute", "node": node, "trial": 0, "repeat": 0, "phase": 0, "threads": 1,
-        "share": 0.5, "compute_only": part(10_000_000), "concurrent": part(beside),
-    }  # fmt: skip
-
-
-@pytest.mark.rows
-def test_what_messages_did_to_computing_is_said_as_it_is(
-    beside: tuple[int, ...], said: str
-) -> None:
-    """Nodes that compute faster beside messages are not slower by less than nothing."""
-    records = [compute_record(f"node{number}", busy_ns) for number, busy_ns in enumerate(beside)]
-    trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
-                       size_unit="message")  # fmt: skip
-    output = io.StringIO()
-    found = {"curves": [], "crossovers": [], "scatter": []} | {
-        "concurrent_computation": series.computing({(0, 0): trial}, {(0, 0): records})
-    }
-    show_messages(found, Console(file=output, width=160))
-    assert said in output.getvalue()
-    assert "-" not in output.getvalue()
-
-
-def test_each_repeat_computes_for_itself() -> None:
-    """A node was slower by 20 % in the first repeat, by half in the second."""
-    times = {
-        (0, repeat): [compute_record("node1", 12_500_000 + 7_500_000 * repeat)] for repeat in (0, 1)
-    }
-    site = make_site()
-    trials = {(0, n): make_trial(site, transport="tcp", repeat=n) for n in range(3)}
-    found = series.computing(trials, times)
-    assert [(entry["repeat"], entry["max_slowdown_percent"]) for entry in found] == [
-        (0, pytest.approx(20)),
-        (1, pytest.approx(50)),
-    ]

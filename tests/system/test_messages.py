@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages there and back on the lab, by the kernel and around it: sizes, single times, computing
-beside them, and messages that are lost."""
+"""Messages there and back on the lab, by the kernel and around it: sizes, single times, and
+messages that are lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     """Every single time is kept."""
     pattern = {"pattern": "pairs"} if partners == "fixed" else {"pattern": "aapc", "order": "naive"}
     most = 65536 if transport == "tcp" else 1400
-    scattered = {"partners": partners, "sizes": [4, most], "count": 100, "compute": 0.3}
+    scattered = {"partners": partners, "sizes": [4, most], "count": 100}
     test = pattern | {"scatter": scattered, "transport": transport}
     result = runs.run(tmp_path, {"site": SITE, "traffic": "pingpong", "tests": [test]}).complete
     (entry,) = result.summary["messages"]["scatter"]
@@ -78,7 +78,3 @@ def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
     assert len(rows) == entry["messages"] == senders * 100
     assert all(4 <= row["size"] <= most and row["src"] != row["dst"] for row in rows)
     assert 0 < entry["p50_us"] < 1e5
-    (computing,) = result.summary["messages"]["concurrent_computation"]
-    assert computing["nodes"] == 4
-    assert computing["compute_only_mflops"] > 10
-    assert computing["concurrent_mflops"] > 10

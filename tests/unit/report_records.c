@@ -22,8 +22,6 @@ long __real_sysconf(int name);
 struct control_clocks __wrap_control_clocks(const struct control *control);
 struct offset_estimate __wrap_control_clock_at(struct control *control, int64_t at_ns);
 double __wrap_tsc_hz(const struct tsc_mark *begin);
-void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
-                        struct compute_part *beside);
 
 static struct control_clocks clocks;
 static struct offset_estimate clock_at;
@@ -57,17 +55,6 @@ double __wrap_tsc_hz(const struct tsc_mark *begin)
 {
     (void)begin;
     return hz;
-}
-
-void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
-                        struct compute_part *beside)
-{
-    (void)compute;
-    alone->operations = 123456789012;
-    for (uint64_t i = 1; i <= 1000; i++)
-        histogram_add(&alone->pieces, 100000 + i, 1);
-    beside->operations = 7;
-    histogram_add(&beside->pieces, 3, 1);
 }
 
 /* One network of three ranks. This node's port is rank 1: it sends one flow and receives two, the
@@ -216,8 +203,6 @@ static void report_ended(void)
     lay("verbs", TRANSPORT_NEEDS_RDMA, TRAFFIC_PINGPONG);
     lane.judges_order = true;
     lane.prober = &prober;
-    doc.compute = 0.3;
-    run.compute = (struct compute *)&run;
     report_end(&run);
 
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_SCHEDULE);

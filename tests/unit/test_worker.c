@@ -4,7 +4,6 @@
  * and each way in which a phase ends. Times are short, and tests check only their order.
  */
 #include "clock.h"
-#include "compute_load.h"
 #include "unit.h"
 #include "worker.h"
 
@@ -318,23 +317,4 @@ TEST_BETWEEN(ports_are_visited_between_phases, NULL, strike)
     seen = atomic_load(&idles);
     clock_sleep_until(clock_now() + 60 * NS_PER_MS);
     assert_int_equal(atomic_load(&idles), seen);
-}
-
-/* Operations that are computed beside messages are counted apart from those before them. */
-TEST(computing_is_told_apart)
-{
-    struct compute_conf conf = {.threads = 2, .share = 0.5, .start_ns = clock_now()};
-    struct compute_part alone = {0}, beside = {0};
-    struct compute *compute = NULL;
-
-    conf.messages_ns = conf.start_ns + 30 * NS_PER_MS;
-    assert_int_equal(compute_start(&compute, &conf), 0);
-    clock_sleep_until(conf.messages_ns + 30 * NS_PER_MS);
-    compute_stop(compute);
-    compute_sum(compute, &alone, &beside);
-    compute_free(compute);
-    assert_true(alone.operations > 0 && beside.operations > 0);
-    assert_int_equal(alone.operations / alone.pieces.count,
-                     beside.operations / beside.pieces.count);
-    assert_true(alone.pieces.sum_ns < 2 * (uint64_t)(30 * NS_PER_MS)); /* it rests half the time */
 }

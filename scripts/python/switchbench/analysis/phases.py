@@ -141,8 +141,7 @@ class PhaseResults:
         starts = nodes.floats("start_run_ns")
         starts = starts[~np.isnan(starts)]  # agreed start, in run time
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
-        computes = trial.scatter is not None and trial.scatter.compute > 0
-        limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
+        limits = host_limits(every, ports, nodes, short, window_s, lines)
         entry = filled(
             "PhaseEntry",
             setting(trial, part, key.phase, lines),

@@ -26,7 +26,7 @@ import numpy as np
 from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
 from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseKey, PhaseRows, Times, merged
-from ..records.schema import Record, Row
+from ..records.schema import Row
 from ..records.store import TableFile
 from ..records.summary_form import Entry, PlanEntry, by, filled
 from . import measures as m
@@ -198,10 +198,7 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
     return found
 
 
-# --- single times, and computation beside messages ------------------------------------------------
-
-_PARTS = ("compute_only", "concurrent")  # computation of a node, alone and beside messages
-_CONFIDENCE = 0.95  # confidence that nodes compute slower, or faster, beside messages
+# --- single times --------------------------------------------------------------------------------
 
 
 def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
@@ -228,56 +225,6 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
                     max_us=most,
                 ))  # fmt: skip
     return found
-
-
-def computing(
-    trials: Mapping[tuple[int, int], Trial], records: Mapping[tuple[int, int], Sequence[Record]]
-) -> list[Entry]:
-    """Return an entry for each trial that computed: the slowdown of nodes beside their messages.
-
-    `records`: `compute` records by trial and repeat.
-    """
-    found = []
-    for key, nodes in sorted(records.items()):
-        alone, beside = (_rate(nodes, part) for part in _PARTS)
-        shares = {one["node"]: slower(*(_rate([one], part) for part in _PARTS)) for one in nodes}
-        known = {node: share for node, share in shares.items() if share is not None}
-        worst = max(known, key=lambda node: known[node], default=None)
-        spread = interval(list(known.values()), _CONFIDENCE)
-        found.append(filled(
-            "Computing",
-            trials[key],
-            trial=key[0],
-            parameters=dict(trials[key].parameters),
-            nodes=len(nodes),
-            share=nodes[0]["share"],
-            compute_only_mflops=alone,
-            concurrent_mflops=beside,
-            slowdown_percent=slower(alone, beside),
-            slowdown_ci_half_width_percent=spread and spread.ci_half_width,
-            slowest_node=worst,
-            max_slowdown_percent=None if worst is None else known[worst],
-            piece_us={
-                part: {
-                    name: max(one[part][f"piece_{name}_ns"] for one in nodes) / 1000
-                    for name in ("p50", "p99", "max")
-                }
-                for part in _PARTS
-            },
-        ))  # fmt: skip
-    return found
-
-
-def _rate(records: Sequence[Record], part: str) -> float | None:
-    """Return the mean Mflop/s of a thread: operations by the time that their pieces took."""
-    busy_ns = sum(record[part]["busy_ns"] for record in records)
-    operations = sum(record[part]["operations"] for record in records)
-    return m.ratio(operations, busy_ns, 1000)
-
-
-def slower(alone: float | None, beside: float | None) -> float | None:
-    """Return by how many percent a rate fell."""
-    return None if not alone or beside is None else 100 * (1 - beside / alone)
 
 
 # --- dependent steps -----------------------------------------------------------------------------

@@ -81,7 +81,7 @@ _EVENTS_MOST = 256  # distinct sentences; a faulty port reports thousands
 
 _TAKEN = {
     *("hello", "port-open", "trial", "unreachable", "misdelivered-flow"),
-    *("ready", "compute", "event", "bye"),
+    *("ready", "event", "bye"),
 }
 
 
@@ -122,7 +122,6 @@ class Summary:
     def _begin(self) -> None:
         """Empty the collections that `finish` fills."""
         self._sweep = series.SweepTable(self._trials)
-        self._computed: dict[TrialKey, list[Record]] = {}
         self._executions = series.ExecutionTable()
         self._ports = PortTable(self._run.site, self._results.opened)
         self._other_traffic: dict[str, list[tuple[str, int, int]]] = {}
@@ -149,8 +148,6 @@ class Summary:
                 place = (event["trial"], repeat, event["phase"]), event["network"]
                 flow = event.get("src"), event.get("dst"), event["port"]
                 self._misdelivered[place][flow] += event["frames"]
-            case "compute":
-                self._computed.setdefault((event["trial"], repeat), []).append(event)
             case "trial":
                 self._trial((event["trial"], repeat)).ended[event["node"]] = event
             case "unreachable":
@@ -273,7 +270,6 @@ class Summary:
                 "curves": curves,
                 "crossovers": list(series.crossovers(curves)),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],
-                "concurrent_computation": series.computing(self._trials, self._computed),
             },
             "steps": steps,
             "ports": self._ports.summary(self.locator.suspects_by_port()),

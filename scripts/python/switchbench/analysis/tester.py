@@ -274,7 +274,6 @@ SHORT_SHARE_LAB = 0.03
 CPU_IDLE_SHARE = 0.05  # share of a lab's idle CPU time, below which no CPU was free
 LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # share of the agreed window by which an end's window may differ
-COMPUTES_ALONE_MS = 500.0  # ALONE_NS of engine/trial/lanes.c
 SOME_RANK = "a rank"  # name of a late rank that no record identifies
 MORE = 1.005  # multiple of the line: clocks differ, and senders catch up within a window
 # share of a slow link's missing capacity that the port must also lose as a receiver
@@ -343,12 +342,10 @@ def host_limits(
     short_share: float,
     window_s: float | None,
     lines: Mapping[str, int],
-    computes: bool = False,
 ) -> list[Entry]:
     """Return the limits of hosts: offered too little, dropped frames, began late, or window off.
 
-    `window_s`: the agreed window; None where its ends need not be met. `computes`: nodes compute
-    alone before their messages begin.
+    `window_s`: the agreed window; None where its ends need not be met.
 
     The network held a port back in two cases: PAUSE frames, counted with their longest time; and a
     port that refused frames and also loses frames to it, since its link is slow in both directions.
@@ -376,7 +373,7 @@ def host_limits(
         )
         if bits[place] > pauses.get(name, 0) * PAUSE_BITS and not both_ways:
             short[name] = percent
-    late = _late(ports, nodes, COMPUTES_ALONE_MS if computes else 0.0)
+    late = _late(ports, nodes)
     off: dict[str, float] = {}
     for place, end in enumerate(("sent", "received")):
         shares = _off(flows, end, window_s)
@@ -430,8 +427,8 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
     return 100.0 * lost / sent if sent and offered_bps <= MORE * lines.get(port, 0) else 0.0
 
 
-def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
-    """Return by port how late it began, in ms after the agreed start and its delay.
+def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
+    """Return by port how late it began, in ms after the agreed start.
 
     Where no port reports its start, it is the nodes' skew.
     """
@@ -439,7 +436,7 @@ def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
     starts = _by_port(ports, m.or_zero(ports.floats("start_run_ns")))
     begun = {name: at_ns for name, at_ns in starts.items() if at_ns}
     if agreed and begun:
-        late = {name: (at_ns - agreed[0]) / 1e6 - delay_ms for name, at_ns in begun.items()}
+        late = {name: (at_ns - agreed[0]) / 1e6 for name, at_ns in begun.items()}
     else:
         skew_us = m.greatest(nodes.floats("start_skew_us"))
         late = {} if skew_us is None else {SOME_RANK: skew_us / 1e3}

@@ -259,7 +259,6 @@ class Scatter:
     min_size: int
     max_size: int
     partners: str  # fixed | random
-    compute: float
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,6 @@ class ScatterOptions(Strict):
     partners: Literal["fixed", "random"] = "fixed"
     sizes: value.SizeRange = (4, 1 << 20)
     count: Annotated[int, number(1, 10_000_000, "the number of messages")] = 250
-    compute: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 class BurstOptions(Strict):

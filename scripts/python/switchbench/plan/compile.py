@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -489,9 +488,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         )
         if by_steps
         else None,
-        scatter=model.Scatter(scatter.count, *scatter.sizes, scatter.partners, scatter.compute)
-        if scatter
-        else None,
+        scatter=model.Scatter(scatter.count, *scatter.sizes, scatter.partners) if scatter else None,
         flood_limit=point.flood_limit,
     )
     check_trial(trial, site, sum(size.memory_bytes for size in sizes), place)
@@ -653,10 +650,7 @@ _TURN_S = 200e-6  # of a message besides its bytes
 # Messages of random sizes that share a line wait for each other: factor to the line's own time,
 # measured on labs of 8 nodes; the flow with the largest messages ends last.
 _CROWD, _LARGEST = 1.25, 1.22
-# of a scatter beside computation: the time to measure its own rate (engine/trial/lanes.c)
-_ALONE_S = 0.5
 _LEARNED_S = 0.2  # after the last learning frame (engine/transport/dpdk/addresses.c)
-_COMPUTING_TURN_S = 2e-3  # delay of a turn for each other node that computes on a core
 
 
 def expected_s(site: Site, trial: Trial) -> float:
@@ -669,7 +663,7 @@ def expected_s(site: Site, trial: Trial) -> float:
     sharing = len(site.processes) if site.launcher.in_lab else 0
     between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
     probe_s = PROBE_S if trial.connectivity_check else 0.0
-    whole_s = trial.phases * _traffic_s(site, trial, flows) + probe_s
+    whole_s = trial.phases * _traffic_s(trial, flows) + probe_s
     if trial.sync == "none":
         step_s = trial.drain_s + CLOCK_HOLD_S + CLOCK_GAP_S
         return whole_s + between_s + trial.phases * step_s - CLOCK_GAP_S
@@ -689,10 +683,10 @@ def _setup_s(trial: Trial, flows: float) -> float:
     return float(QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
 
 
-def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
+def _traffic_s(trial: Trial, flows: float) -> float:
     """Return the sending time of one phase with a number of flows."""
     if trial.scatter is not None:
-        return _scatter_s(site, trial, trial.scatter, flows)
+        return _scatter_s(trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
         steps, ports = trial.steps, trial.ports
@@ -720,17 +714,13 @@ def round_trip_s(ports: Iterable[model.Port], size: int) -> float:
     return 2 * 8 * size / line_bps + 2 * _TURN_S
 
 
-def _scatter_s(site: Site, trial: Trial, scatter: model.Scatter, flows: float) -> float:
+def _scatter_s(trial: Trial, scatter: model.Scatter, flows: float) -> float:
     """Return the time of a scatter's messages, with sizes uniform in their logarithm."""
     least, most = scatter.min_size, scatter.max_size
     mean = (most - least) / math.log(most / least) if most > least else most
     ports, random = trial.ports, scatter.partners == "random"
     each = round_trip_s(ports, round(_LARGEST * mean))
-    if site.launcher.in_lab:  # computing nodes share the cores of one machine
-        each += (
-            2 * _COMPUTING_TURN_S * scatter.compute * len(site.processes) / (os.cpu_count() or 1)
-        )
     # Messages that a port has in flight at once share its line.
     in_flight = 2 - 1 / len(ports) if random else _CROWD * flows / len(ports)
     shared = 2 * 8 * in_flight * mean / _line_bps(trial)
-    return (_ALONE_S if scatter.compute else 0.0) + scatter.count * max(each, shared)
+    return scatter.count * max(each, shared)

@@ -203,9 +203,6 @@ def _form(keys: Mapping[str, str]) -> Any:
     return found
 
 
-_KINDS["Computed"] = _form(_keys(_RECORDS["forms"]["Computed"]))
-
-
 class DamagedRecord(ConfigurationError):
     """Error of a line that is no record, or of a record that contradicts its form or its run."""
 

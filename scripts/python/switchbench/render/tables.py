@@ -17,7 +17,6 @@ from typing import Any
 
 from ..analysis import measures as m
 from ..analysis.tester import NO_LOSS, in_network
-from ..base import format
 from ..base.format import pattern, size
 from ..base.measures import COUNT, PERCENT
 from ..records.summary_form import at
@@ -146,29 +145,6 @@ def own_unit(entry: Entry) -> str:
 def our_unit(entry: Entry) -> str | None:
     """Return the unit of an imported figure by the shared definition; None without one."""
     return own_unit(entry["comparable"]) if entry["comparable"] else None
-
-
-def changed(slowdown_percent: float | None) -> str:
-    """Return a slowdown in words, such as `5.0 % slower`."""
-    if slowdown_percent is None:
-        return format.UNKNOWN
-    return f"{abs(slowdown_percent):.1f} % {'faster' if slowdown_percent < 0 else 'slower'}"
-
-
-def effect(entry: Entry) -> str:
-    """Return an entry's slowdown in words, marked as noise if the nodes' differences exceed it."""
-    slowdown, half_width = entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")
-    said = changed(slowdown)
-    if slowdown is None or half_width is None or abs(slowdown) > half_width:
-        return said
-    return f"{said}, within noise (± {half_width:.1f} %)"
-
-
-def slowest_node(entry: Entry) -> str:
-    """Return the node that messages slow down the most, with its slowdown."""
-    if entry["max_slowdown_percent"] is None:
-        return "no node is known"
-    return f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
 
 
 # --- rows -----------------------------------------------------------------------------------------

@@ -57,7 +57,6 @@ def show_messages(found: Entry, console: Console) -> None:
         (TABLES["peaks"], ends),
         (TABLES["paths"], ["alike: within 5 %"]),
         (TABLES["single"], []),
-        (TABLES["computing"], []),
     ):
         rows = spec.entries({"messages": found})
         show(spec.on_terminal(rows), console, spec.title, notes=notes)
@@ -528,10 +527,9 @@ def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
         if key == "scatter":  # messages of random sizes, which have their own column
-            for name, part in (("scatter", "partners"), ("messages", "count"), ("compute",) * 2):
-                some = list(dict.fromkeys(value[part] for value in values))
-                if some != [0.0]:
-                    yield f"{name}={','.join(map(str, some))}"
+            for name, part in (("scatter", "partners"), ("messages", "count")):
+                some = dict.fromkeys(str(value[part]) for value in values)
+                yield f"{name}={','.join(some)}"
             continue
         texts = [_word(value) for value in values]
         if texts == ["true"]:

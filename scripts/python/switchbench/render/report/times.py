@@ -265,8 +265,7 @@ def scatter(measured: Measured) -> Iterator[Figure]:
                 "time": time_us[chosen].astype(np.float32),
             }
             again = f", repeat {entry['repeat'] + 1}" if entry["repeat"] else ""
-            computing = ", computing" if _asked(entry, "compute") else ""
-            label = f"{entry['transport']}{computing}{again}"
+            label = f"{entry['transport']}{again}"
             more = {"marker": mark, "legendgroup": str(place)}
             traces.append(Trace(label, shown, more=more, style=place))
         said = f"All {total:,} times are drawn."
