@@ -15,18 +15,10 @@ static const char *const flow_words[] = {"addresses", "tags", NULL};
 
 #define KEY_TIME(in, key, member, unsaid) KEY_NUMBER(in, key, member, 1, UINT32_MAX, unsaid)
 
-static const struct option step_keys[] = {
-    {KEY_U32(model_step, "ports", ports)},
-    {OPTION(OPTION_NUMBER, model_step, "bps", bps), .max = INT64_MAX, .needed = true},
-    {.key = NULL},
-};
-static const struct option step_element = {KEY_ELEMENT(model_step, step_keys)};
 static const struct option port_keys[] = {
     {KEY_STRING(model_port_conf, "name", name), .needed = true},
     {KEY_U64(model_port_conf, "rate_bps", rate_bps)},
     {KEY_FLAG(model_port_conf, "trunk", trunk)},
-    {KEY_LIST_OF(model_port_conf, "rates", senders.step, senders.step_count, step_element, 0,
-                 MODEL_STEPS_MAX)},
     {KEY_U32(model_port_conf, "buffer", buffer_bytes)},
     {KEY_U32(model_port_conf, "vlan", vlan)},
     {KEY_STRING(model_port_conf, "cable", cable)},
@@ -47,8 +39,6 @@ static const struct option fault_keys[] = {
     {KEY_FLAG(model_fault_conf, "measured", measured)},
     {KEY_U32(model_fault_conf, "displacement", displacement)},
     {KEY_TIME(model_fault_conf, "hold_ms", hold_ms, 20)},
-    {KEY_U32(model_fault_conf, "first_byte", first_byte)},
-    {KEY_U32(model_fault_conf, "last_byte", last_byte)},
     {KEY_U64(model_fault_conf, "rate_bps", rate_bps)},
     {.key = NULL},
 };
@@ -80,8 +70,7 @@ static const struct option switch_keys[] = {
     {KEY_NUMBER(description, "buffer", conf.buffer_bytes, 1, UINT32_MAX, DEFAULT_BUFFER)},
     {KEY_WORD(description, "sharing", conf.shared, sharing_words)},
     {KEY_U32(description, "input_buffer", conf.input_bytes)},
-    {KEY_LIST_OF(description, "capacity", conf.capacity.step, conf.capacity.step_count,
-                 step_element, 0, MODEL_STEPS_MAX)},
+    {KEY_U64(description, "capacity", conf.capacity_bps)},
     {KEY_MAPPING(description, "collapse", conf.collapse, collapse_keys)},
     {KEY_MAPPING(description, "table", conf.table, table_keys)},
     {KEY_U32(description, "recovery_ms", conf.recovery_ms)},

@@ -240,7 +240,7 @@ static uint32_t pool_size(const struct model_conf *conf)
             frames += POOL_PER_PORT;
         if (!conf->shared)
             buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
-        if (conf->capacity.step_count > 0 || conf->collapse.above > 0)
+        if (conf->capacity_bps > 0 || conf->collapse.above > 0)
             buffers += conf->input_bytes;
     }
     frames += buffers / POOL_BYTES;

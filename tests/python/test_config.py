@@ -366,7 +366,9 @@ def of_topology(text: str) -> int:
 
 
 def of_model(text: str) -> int:
-    return Behaviour.model_validate({"capacity": text}).capacity[0].rate  # type: ignore[index]
+    found = Behaviour.model_validate({"capacity": text}).capacity
+    assert found is not None
+    return found
 
 
 def of_test(text: str) -> int:

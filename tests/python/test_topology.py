@@ -569,9 +569,7 @@ def test_a_trunk_has_one_server(tmp_path: Path) -> None:
     ends = [switch["ports"][-1] for switch in (left, right)]
     assert [end["trunk"] for end in ends] == [True, True]
     assert ["role=server" in end["vdev"] for end in ends] == [True, False]
-    assert [step["ports"] for step in ends[0]["rates"]] == [7, 8, 12, 48]
-    assert "rate_bps" not in ends[0]
-    assert left["capacity"][0] == {"ports": 14, "bps": 133_237_000}
+    assert (ends[0]["rate_bps"], left["capacity"]) == (72_200_000, 148_700_000)
 
 
 def test_faults_go_to_the_module_of_their_ports() -> None:
@@ -594,7 +592,7 @@ def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(state, "RUN_DIR", tmp_path)
     model = {
         "memory": "1MiB",
-        "capacity": [{"ports": 2, "rate": "133.237M"}],
+        "capacity": "133.237M",
         "faults": [
             {"kind": "slow", "port": "node2", "rate": "1M"},
             {"kind": "drop", "in": "node1"},

@@ -264,7 +264,7 @@ LIMITS: dict[str, tuple[Record, list[Record]]] = {
 @pytest.mark.parametrize("kind", LIMITS)
 def test_the_part_of_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str) -> None:
     model, tests = LIMITS[kind]
-    modelled = site("model-e7-constant", 8, **model)
+    modelled = site("model-e7", 8, **model)
     result = runs.run(tmp_path, QUICK | {"window": "1s", "tests": tests, "site": modelled}).complete
     if kind == "trunk":
         assert suspects(result) == {("capacity", "left - right")}

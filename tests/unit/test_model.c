@@ -386,9 +386,8 @@ TEST(the_longest_burst_without_loss_is_exact)
 
 /* Throughput of all ports together. Karol, Hluchyj and Morgan 1987: head-of-line blocking leaves
  * 0.5858 of the line for many ports, about 0.60 for some dozens; output queues do not block.
- * Inputs, and those that pass a limited fabric, have equal shares. Rates are linear between their
- * steps, of a module by its active ports, of a trunk by those that send over it. A module that
- * collapses above 55 % of 1.6 Gbit/s recovers below 30 %. */
+ * Inputs, and those that pass a limited fabric, have equal shares. A module that collapses above
+ * 55 % of 1.6 Gbit/s recovers below 30 %. */
 TEST_ROWS(ports_together_carry_what_theory_says, "carry")
 {
     static const char *const loads[] = {"", "last", "next", "any"};
@@ -653,14 +652,14 @@ static void plant(const char *fault)
     bed.note = look;
 }
 
-/* The last byte belongs to the signature: a changed bit is always found. */
+/* Frames end with their signature: a changed bit is always found. */
 static void plant_kind(enum model_fault_kind kind, uint32_t one_in)
 {
     char fault[64];
 
-    snprintf(fault, sizeof fault, "kind: %s, one_in: %u, last_byte: 31", model_fault_names[kind],
-             one_in);
+    snprintf(fault, sizeof fault, "kind: %s, one_in: %u", model_fault_names[kind], one_in);
     plant(fault);
+    bed.size = 32 + MODEL_FCS;
 }
 
 /* Open the switch, and run until the whole load has left. */
@@ -854,7 +853,8 @@ TEST(the_first_fault_takes_the_frame)
 {
     uint64_t struck;
 
-    plant("kind: drop, one_in: 10}, {kind: corrupt, last_byte: 31");
+    plant("kind: drop, one_in: 10}, {kind: corrupt");
+    bed.size = 32 + MODEL_FCS;
     play();
     struck = model_truth(bed.model).faults[0].struck;
     close_bed();
@@ -929,7 +929,7 @@ TEST(every_key_has_its_value_or_default)
         read_keys(&full, &err,
                   "seed: 7, mtu: 9000, sharing: shared, flows: tags, poll: true, pause: {send: "
                   "true, high: 9, low: 3}, collapse: {above_percent: 50, to_percent: 10}, "
-                  "faults: [{kind: corrupt, first_byte: 14, last_byte: 31}], " TWO_PORTS),
+                  "faults: [{kind: corrupt}], " TWO_PORTS),
         0);
     const uint64_t rows[][4] = {
         /* of the plain description, of the full one; expected of each */
@@ -939,7 +939,7 @@ TEST(every_key_has_its_value_or_default)
         {a->by_tag, plain.poll, false, false},
         {b->by_tag, full.poll, true, true},
         {a->buffer_bytes, a->input_bytes, 131072, 131072},
-        {a->capacity.step_count, a->fault_count, 0, 0},
+        {a->capacity_bps, a->fault_count, 0, 0},
         {a->table.size, a->table.learn_per_s, 8192, 0},
         {a->table.ageing_ms, (uint64_t)a->latency_ns, 300000, 0},
         {b->collapse.window_ms, (uint64_t)b->collapse.recover, 20, 25},
@@ -947,7 +947,7 @@ TEST(every_key_has_its_value_or_default)
         {a->pause.low_bytes, b->pause.low_bytes, 32768, 3},
         {a->ports[0].buffer_bytes, a->ports[1].rate_bps, 4096, 0},
         {b->faults[0].one_in, b->faults[0].hold_ms, 1, 20},
-        {b->shared, b->faults[0].first_byte, true, 14},
+        {b->shared, b->fault_count, true, 1},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         if (memcmp(rows[i], rows[i] + 2, 2 * sizeof **rows) != 0)

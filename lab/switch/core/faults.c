@@ -122,17 +122,11 @@ static void hold_back(struct model *model, const struct model_fault_conf *conf,
     plan_holds(model);
 }
 
-static void flip_bit(const struct model_fault_conf *conf, uint64_t *random,
-                     struct model_frame *frame)
+static void flip_bit(uint64_t *random, struct model_frame *frame)
 {
-    uint32_t last = conf->last_byte > 0 && conf->last_byte < frame->length ? conf->last_byte
-                                                                           : frame->length - 1;
-    uint32_t first = conf->first_byte < last ? conf->first_byte : last;
-    uint32_t place;
+    uint32_t place = prng_below(random, (frame->length - ADDRESSES) * 8);
 
-    first = first < ADDRESSES ? ADDRESSES : first;
-    place = prng_below(random, (last - first + 1) * 8);
-    frame->data[first + place / 8] ^= (uint8_t)(1 << place % 8);
+    frame->data[ADDRESSES + place / 8] ^= (uint8_t)(1 << place % 8);
     frame->marks |= MARK_CORRUPTED;
 }
 
@@ -165,7 +159,7 @@ static void strike(struct model *model, unsigned number, struct model_frame *fra
         hold_back(model, conf, frame, out);
         break;
     case MODEL_FAULT_CORRUPT:
-        flip_bit(conf, &fault->random, frame);
+        flip_bit(&fault->random, frame);
         frame_forward(model, frame, out);
         break;
     case MODEL_FAULT_WRONG_PORT:
@@ -271,9 +265,6 @@ int faults_check(const struct model_conf *conf, struct err *err)
         if (fault->kind == MODEL_FAULT_REORDER && fault->displacement == 0)
             return err_set(err, -EINVAL,
                            "faults: reorder needs a `displacement`: how many frames go first");
-        if (fault->last_byte > 0 && fault->last_byte < ADDRESSES)
-            return err_set(err, -EINVAL,
-                           "faults: the addresses, bytes 0 to 11, are never corrupted");
     }
     return 0;
 }

@@ -75,7 +75,6 @@ struct input {
     struct fifo arriving; /* frames on the wire */
     struct server wire;
     int64_t paused_until_ns; /* until then, its station is paused */
-    int64_t active_ns;       /* time of the last frame */
     struct fifo waiting;     /* before the fabric; queueing input: all frames; voq: unused */
     uint64_t waiting_bytes;
     bool xoff;        /* a PAUSE frame has stopped the station */
@@ -96,7 +95,6 @@ struct output {
     uint64_t most_bytes; /* capacity of the queue */
     uint64_t from;       /* queueing input and voq: set of inputs with a frame for this output */
     unsigned grant;      /* first input considered for a grant */
-    int64_t over_ns[MODEL_PORTS_MAX]; /* of a trunk: time of each input's last frame for it */
 };
 
 struct fault {
@@ -132,9 +130,6 @@ struct model {
     struct model_frame *in_fabric;
     uint64_t fabric_waits; /* set of inputs with frames before the fabric */
     unsigned fabric_next;
-    uint64_t capacity_bps;
-    unsigned active;
-    int64_t recount_ns;
     int64_t offered_from_ns; /* begin of the present window of collapse */
     uint64_t offered_bytes;
     double line_bytes; /* capacity of all ports in such a window */
@@ -306,9 +301,8 @@ void output_act(struct model *model, unsigned port);
 /* Capacity of the module. */
 void fabric_open(struct model *model);
 void fabric_act(struct model *model);
-/* Count a frame that arrived: the offered load, the active ports. */
-void fabric_note(struct model *model, unsigned in, uint32_t bytes);
-uint64_t rates_at(const struct model_rates *rates, unsigned active);
+/* Count a frame that arrived to the offered load. */
+void fabric_note(struct model *model, uint32_t bytes);
 
 /* Act for queues at the inputs, and for PAUSE. */
 void crossbar_act(struct model *model);

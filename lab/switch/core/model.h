@@ -29,7 +29,6 @@
 #include <string.h>
 
 #define MODEL_PORTS_MAX 64
-#define MODEL_STEPS_MAX 16
 #define MODEL_FAULTS_MAX 256
 #define MODEL_FLOWS_MAX 65536
 #define MODEL_TABLE_MAX (1u << 20)
@@ -81,31 +80,16 @@ struct model_host {
     void (*leave)(void *context, struct model_frame *frame, int64_t at_ns);
 };
 
-/**
- * @brief Rate as a function of the number of active ports: linear between the steps, constant
- * outside; one step is a constant, no step is no limit.
- *
- * `ports` ascend.
- */
-struct model_rates {
-    struct model_step {
-        uint32_t ports;
-        uint64_t bps; /**< layer 1 */
-    } step[MODEL_STEPS_MAX];
-    unsigned step_count;
-};
-
 enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
 
 struct model_port_conf {
     const char *name;
-    uint64_t rate_bps; /**< layer 1; 0: no limit, or a trunk with `senders` */
+    uint64_t rate_bps; /**< layer 1; 0: no limit */
     bool trunk;        /**< port to another module, whose output has already shaped the frames */
-    struct model_rates senders; /**< for a trunk: its rate by the number of sending ports */
-    uint64_t buffer_bytes;      /**< 0: the switch's value */
-    uint32_t vlan;              /**< VLAN of exactly two ports; 0: none */
-    const char *cable;          /**< port at the cable's other end; NULL: a device below */
-    const char *vdev, *iface;   /**< devices of the caller at the port; both NULL: none */
+    uint64_t buffer_bytes;    /**< 0: the switch's value */
+    uint32_t vlan;            /**< VLAN of exactly two ports; 0: none */
+    const char *cable;        /**< port at the cable's other end; NULL: a device below */
+    const char *vdev, *iface; /**< devices of the caller at the port; both NULL: none */
 };
 
 /* Kinds of faults, and their words in a description. Dead and slow affect a port, the others
@@ -136,8 +120,6 @@ struct model_fault_conf {
     /** @brief Effect of a planted fault on a frame or port. */
     uint32_t displacement; /**< reorder: number of later frames of the flow that pass first */
     uint32_t hold_ms;      /**< reorder: time limit of the wait for them */
-    /** @brief Range of bytes in which a corrupting fault changes a bit; last 0: the frame's end. */
-    uint32_t first_byte, last_byte;
     const char *to;    /**< wrong port: the port; NULL: any, at random */
     const char *port;  /**< dead, slow */
     uint64_t rate_bps; /**< slow */
@@ -160,7 +142,7 @@ struct model_conf {
     uint32_t recovery_ms;
     bool drop_undersize;  /**< drop frames below 64 bytes, which a link without padding may carry */
     uint64_t input_bytes; /**< of each port, before a fabric of limited capacity */
-    struct model_rates capacity; /**< capacity of the module, by its active ports */
+    uint64_t capacity_bps; /**< capacity of the module, layer 1; 0: no limit */
     struct model_collapse_conf {
         double above, to, recover; /**< % of the sum of all ports' rates; above 0: none */
         uint32_t window_ms;

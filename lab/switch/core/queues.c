@@ -6,7 +6,6 @@
 #include "inside.h"
 
 #define PAUSE_BYTES (MODEL_SIZE_MIN + MODEL_LAYER1)
-#define ACTIVE_NS 100000000 /* time for which a port is active after a received frame */
 
 /* --- PAUSE (IEEE 802.3 annex 31B) ---------------------------------------------------------------
  */
@@ -174,8 +173,6 @@ static bool output_accept(struct model *model, struct model_frame *frame)
 {
     struct output *output = &model->outputs[frame->out];
 
-    if (model->conf->ports[frame->out].trunk)
-        output->over_ns[frame->in] = model->now_ns;
     if (model->conf->recovery_ms > 0 && recovers(model, output, frame)) {
         frame_drop(model, frame, MODEL_DROP_RECOVERY);
         return false;
@@ -377,24 +374,6 @@ bool consume_control(struct model *model, struct model_frame *frame)
  * inputs take turns by frames. Frames from a trunk have passed the other module's server, and go
  * to the outputs' queues. */
 
-uint64_t rates_at(const struct model_rates *rates, unsigned active)
-{
-    const struct model_step *step = rates->step;
-    double share;
-
-    if (rates->step_count == 0)
-        return 0;
-    if (active <= step[0].ports)
-        return step[0].bps;
-    for (unsigned i = 1; i < rates->step_count; i++) {
-        if (active > step[i].ports)
-            continue;
-        share = (double)(active - step[i - 1].ports) / (step[i].ports - step[i - 1].ports);
-        return (uint64_t)((1 - share) * (double)step[i - 1].bps + share * (double)step[i].bps);
-    }
-    return step[rates->step_count - 1].bps;
-}
-
 static int64_t window_ns(const struct model_conf *conf)
 {
     return conf->collapse.window_ms * NS_PER_MS;
@@ -402,52 +381,21 @@ static int64_t window_ns(const struct model_conf *conf)
 
 static void set_capacity(struct model *model)
 {
-    uint64_t bps = rates_at(&model->conf->capacity, model->active);
+    const struct model_conf *conf = model->conf;
+    double collapsed_bps = conf->collapse.to / 100 * (double)model->line_bps;
 
-    if (model->collapsed)
-        bps = (uint64_t)(model->conf->collapse.to / 100 * (double)model->line_bps);
-    if (bps == model->capacity_bps)
-        return;
-    model->capacity_bps = bps;
-    model->fabric.byte_time = byte_time(bps);
+    model->fabric.byte_time =
+        byte_time(model->collapsed ? (uint64_t)collapsed_bps : conf->capacity_bps);
 }
 
 void fabric_open(struct model *model)
 {
     const struct model_conf *conf = model->conf;
 
-    model->has_fabric = conf->capacity.step_count > 0 || conf->collapse.above > 0;
-    model->recount_ns = model->now_ns;
+    model->has_fabric = conf->capacity_bps > 0 || conf->collapse.above > 0;
     model->offered_from_ns = model->now_ns;
     model->line_bytes = (double)model->line_bps / 8e9 * (double)window_ns(conf);
     model->fabric.free_ns = model->now_ns;
-    set_capacity(model);
-}
-
-/* Set a trunk's rate for its present number of senders. */
-static void set_trunk(struct model *model, unsigned port)
-{
-    const struct model_rates *rates = &model->conf->ports[port].senders;
-    struct output *output = &model->outputs[port];
-    unsigned senders = 0;
-
-    if (rates->step_count < 2)
-        return;
-    for (unsigned i = 0; i < model->ports; i++)
-        senders += model->now_ns - output->over_ns[i] <= ACTIVE_NS;
-    output->bps = rates_at(rates, senders);
-    output->wire.byte_time = byte_time(output->bps);
-}
-
-static void recount(struct model *model)
-{
-    model->active = 0;
-    for (unsigned i = 0; i < model->ports; i++) {
-        model->active +=
-            !model->conf->ports[i].trunk && model->now_ns - model->inputs[i].active_ns <= ACTIVE_NS;
-        set_trunk(model, i);
-    }
-    model->recount_ns = model->now_ns + ACTIVE_NS / 8 + 1;
     set_capacity(model);
 }
 
@@ -470,13 +418,10 @@ static void judge_load(struct model *model)
     set_capacity(model);
 }
 
-void fabric_note(struct model *model, unsigned in, uint32_t bytes)
+void fabric_note(struct model *model, uint32_t bytes)
 {
     const struct model_conf *conf = model->conf;
 
-    model->inputs[in].active_ns = model->now_ns;
-    if (model->now_ns >= model->recount_ns)
-        recount(model);
     if (conf->collapse.above <= 0)
         return;
     if (model->now_ns - model->offered_from_ns >= window_ns(conf))

@@ -101,7 +101,7 @@ static void input_act(struct model *model, unsigned port)
     }
     if (consume_control(model, frame))
         return;
-    fabric_note(model, port, wire_bytes(frame));
+    fabric_note(model, wire_bytes(frame));
     route(model, frame);
 }
 
@@ -187,14 +187,6 @@ struct model_truth model_truth(const struct model *model)
 
 /* --- open and close --- */
 
-static bool ascend(const struct model_rates *rates)
-{
-    for (unsigned i = 1; i < rates->step_count; i++)
-        if (rates->step[i].ports <= rates->step[i - 1].ports)
-            return false;
-    return true;
-}
-
 /* Return the first other port of a port's VLAN, and the number of such ports. */
 static int vlan_peer(const struct model_conf *conf, unsigned port, unsigned *count)
 {
@@ -243,14 +235,6 @@ static int check_ports(const struct model_conf *conf, struct err *err)
         rated |= port->rate_bps > 0;
         if (model_port(conf, port->name) != (int)i)
             return err_set(err, -EINVAL, "ports: duplicate name '%s'", port->name);
-        if (port->senders.step_count > 0 && (port->rate_bps > 0 || !port->trunk))
-            return err_set(err, -EINVAL,
-                           "ports: %s: only a trunk takes `rates`, and then no `rate_bps`",
-                           port->name);
-        if (!ascend(&port->senders))
-            return err_set(err, -EINVAL,
-                           "ports: %s: sort the steps of `rates` by `ports`, lowest first",
-                           port->name);
         rc = check_chain(conf, i, err);
         if (rc < 0)
             return rc;
@@ -267,7 +251,7 @@ int model_check(const struct model_conf *conf, struct err *err)
     const struct model_collapse_conf *collapse = &conf->collapse;
     int rc;
 
-    if (at_inputs && (conf->capacity.step_count > 0 || collapse->above > 0))
+    if (at_inputs && (conf->capacity_bps > 0 || collapse->above > 0))
         return err_set(
             err, -EINVAL,
             "queueing input or voq can't be combined with `capacity` or `collapse`: leave one out");
@@ -281,8 +265,6 @@ int model_check(const struct model_conf *conf, struct err *err)
         return err_set(err, -EINVAL,
                        "collapse: above_percent and to_percent are shares of the ports' rates, "
                        "above 0 and up to 100");
-    if (!ascend(&conf->capacity))
-        return err_set(err, -EINVAL, "capacity: sort the steps by `ports`, lowest first");
     rc = check_ports(conf, err);
     return rc < 0 ? rc : faults_check(conf, err);
 }
@@ -290,7 +272,7 @@ int model_check(const struct model_conf *conf, struct err *err)
 static uint64_t port_bps(const struct model_conf *conf, unsigned port)
 {
     const struct model_port_conf *of = &conf->ports[port];
-    uint64_t bps = of->rate_bps > 0 ? of->rate_bps : rates_at(&of->senders, 0);
+    uint64_t bps = of->rate_bps;
 
     for (unsigned i = 0; i < conf->fault_count; i++) {
         const struct model_fault_conf *fault = &conf->faults[i];
@@ -318,10 +300,7 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
         .byte_time = conf->trunk || conf->cable ? 0 : output->wire.byte_time, .free_ns = now_ns};
     input->paused_until_ns = output->paused_until_ns = now_ns;
     output->load_ns = output->recovers_ns = now_ns;
-    input->active_ns = INT64_MIN / 2;
     input->renew_ns = MODEL_NEVER;
-    for (unsigned i = 0; i < MODEL_PORTS_MAX; i++)
-        output->over_ns[i] = INT64_MIN / 2;
     model->flood_mask |= bit(port);
     model->line_bps += output->bps;
 }

@@ -143,8 +143,7 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
         vdev = _memif(_TRUNK_NUMBER + i, role, state.RUN_DIR / f"{lab}.t{i}.sock")
         port = {**_port(trunk, vdev), "trunk": True}
         if capacity is not None:
-            port.pop("rate_bps", None)
-            port["rates"] = [_written(step) for step in capacity]
+            port["rate_bps"] = capacity
         yield port
 
 

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, TypeAlias
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -37,21 +36,6 @@ class TopologyKeys(BaseModel):
     """Base of all mappings in a topology file: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RateStep(TopologyKeys):
-    """Forwarding rate that applies from a given number of active ports on."""
-
-    ports: _Count = 0
-    rate: LinkRate = Field(serialization_alias="bps")
-
-
-def _steps(value: object) -> object:
-    """Return the list of capacity steps; a single rate becomes one step."""
-    return value if isinstance(value, list) else [{"rate": value}]
-
-
-_Steps = Annotated[list[RateStep], BeforeValidator(_steps), Field(min_length=1, max_length=16)]
 
 
 class Collapse(TopologyKeys):
@@ -95,8 +79,6 @@ class Fault(TopologyKeys):
     measured: bool | None = None
     displacement: Annotated[int, Field(ge=1, le=10_000)] | None = None
     hold_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    first_byte: _Count | None = None
-    last_byte: Annotated[int, Field(ge=12)] | None = None
     rate: LinkRate | None = Field(None, serialization_alias="rate_bps")
 
     @property
@@ -115,8 +97,8 @@ class Behaviour(TopologyKeys):
     sharing: Literal["port", "shared"] | None = None
     memory: Bytes | None = Field(None, serialization_alias="buffer")
     input_buffer: Bytes | None = None
-    capacity: _Steps | None = None
-    trunk_capacity: _Steps | None = None
+    capacity: LinkRate | None = None
+    trunk_capacity: LinkRate | None = None
     collapse: Collapse | None = None
     table: AddressTable | None = None
     recovery_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
