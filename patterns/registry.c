@@ -56,9 +56,6 @@ static int choose_emitter(struct pattern_plan *plan, const struct pattern_reques
     if (plan->kind->floats && request->bytes % sizeof(float) != 0)
         return pattern_refuse(why, "%s: bytes %" PRIu64 " is no whole number of floats of 4 bytes",
                               plan->name, request->bytes);
-    if (request->skew > 100)
-        return pattern_refuse(why, "%s: skew %u is more than 100 percent", plan->name,
-                              request->skew);
     plan->emit = plan->kind->emit[index];
     if (algorithms[0] != NULL)
         snprintf(plan->label, sizeof(plan->label), "%s %s", plan->name, algorithms[index]);

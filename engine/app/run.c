@@ -47,7 +47,7 @@ static int set_up(struct node *node, const struct run_conf *conf)
     /* A loader that started the program (engine/start.c) has set its own name. */
     prctl(PR_SET_NAME, "switchbench-node");
     node->name = conf->name != NULL ? conf->name : host;
-    log_setup(node->name, LOG_LEVEL_INFO);
+    log_setup(node->name);
     if (conf->netns != NULL)
         rc = netns_enter(conf->netns, &previous, &node->err);
     if (rc < 0)

@@ -27,11 +27,6 @@ static const struct option bool_element = {.type = OPTION_BOOL, .size = sizeof(b
 
 static const char *const worker_words[] = {
     [WORKER_AUTO] = "auto", [WORKER_SLEEP] = "sleep", [WORKER_POLL] = "poll", NULL};
-static const char *const log_words[] = {[LOG_LEVEL_ERROR] = "error",
-                                        [LOG_LEVEL_WARNING] = "warning",
-                                        [LOG_LEVEL_INFO] = "info",
-                                        [LOG_LEVEL_DEBUG] = "debug",
-                                        NULL};
 static const struct option control_keys[] = {
     {KEY_STRING(doc_node, "netns", control_netns)},
     {KEY_STRING(doc_node, "address", control_address)},
@@ -81,7 +76,6 @@ static const struct option job_keys[] = {
     {KEY_U32(doc_job, "heartbeat_timeout_ms", heartbeat_timeout_ms)},
     {KEY_NUMBER(doc_job, "barrier_timeout_ms", barrier_timeout_ms, 1, UINT32_MAX, 5000)},
     {KEY_WORD(doc_job, "worker", worker, worker_words)},
-    {OPTION(OPTION_WORD, doc_job, "log", log), .words = log_words, .initial = LOG_LEVEL_INFO},
     {KEY_MAPPING(doc_job, "clock", clock, clock_keys)},
     {KEY_FLAG(doc_job, "bind", bind)},
     {KEY_LIST(doc_job, "nodes", nodes, node_element, 1, PATTERN_RANKS_MAX), .needed = true},
@@ -155,7 +149,6 @@ static const char *const traffic_words[] = {[TRAFFIC_STREAM] = "stream",
                                             [TRAFFIC_BURST] = "burst",
                                             NULL};
 static const char *const partner_words[] = {"fixed", "random", NULL};
-static const char *const sync_words[] = {"barrier", "none", NULL};
 
 static const struct option pingpong_keys[] = {
     {TIME(doc_trial, "timeout_ns", phase.pingpong.timeout_ns)},
@@ -198,7 +191,6 @@ static const struct option trial_keys[] = {
     {KEY_LIST(doc_trial, "connectivity_check_sizes", connectivity_check_sizes, size_element, 1,
               TRANSPORT_SIZES_MAX)},
     {KEY_FLAG(doc_trial, "listen", listen)},
-    {KEY_WORD(doc_trial, "sync", by_clock, sync_words)},
     {KEY_WORD(doc_trial, "traffic", phase.traffic, traffic_words)},
     {KEY_U64(doc_trial, "transfer_bytes", phase.transfer_bytes)},
     {KEY_LIST(doc_trial, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX)},
@@ -299,9 +291,6 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         {timed && trial->window_ns == 0, "what has no count needs a window_ns above 0"},
         {phase->traffic == TRAFFIC_TRANSFER && phase->transfer_bytes == 0,
          "a transfer needs transfer_bytes above 0"},
-        {trial->by_clock && !timed && !schedules,
-         "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
-         "messages or bursts has none: use sync: barrier"},
         {pingpong->max_size < pingpong->min_size ||
              (pingpong->max_size > 0 && pingpong->min_size == 0),
          "random sizes are from min_size, above 0, to max_size, no less than that"},
@@ -309,8 +298,6 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
          "single times are kept of a count from 1 to 10000000"},
         {pingpongs && trial->pattern.forward,
          "a chain that forwards sends nothing back: leave forward out"},
-        {schedules && trial->by_clock,
-         "the ranks of a schedule wait for each other: leave sync: none out"},
         {bursts && !trial->has_burst, "traffic: burst needs burst, with the frames of one"},
         {trial->has_pingpong && !pingpongs, "pingpong needs traffic: pingpong"},
         {trial->has_schedule && !schedules, "schedule needs traffic: schedule"},

@@ -11,7 +11,6 @@
 #include "clock.h"
 #include "cpu_placement.h"
 #include "err.h"
-#include "log.h"
 #include "mapping_reader.h"
 #include "pattern.h"
 #include "transport.h"
@@ -47,7 +46,6 @@ struct doc_job {
     uint32_t heartbeat_timeout_ms;
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
-    enum log_level log;
     struct clock_conf clock; /**< absent: all 0 */
     bool bind;               /**< PCI ports are bound to DPDK (ports.c) */
     struct doc_node *nodes;
@@ -94,8 +92,7 @@ struct doc_trial {
     bool probe;
     uint32_t *connectivity_check_sizes; /**< sizes of its messages in rotation; NULL: `sizes` */
     unsigned connectivity_check_sizes_count;
-    bool by_clock; /**< sync: none */
-    bool listen;   /**< ports without a flow in a phase count received frames */
+    bool listen; /**< ports without a flow in a phase count received frames */
     /**
      * @brief Parts of a phase that are common to all phases and parts: traffic, transfer_bytes,
      * pingpong, schedule, burst and latency.

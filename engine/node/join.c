@@ -71,7 +71,6 @@ static int read_job(struct node *node)
     node->run.run_id = node->secret.run_id = node->job->run;
     node->run.node = node->name;
     node->beat_ns = clock_now();
-    log_setup(node->name, node->job->log);
     for (uint32_t n = 0; n < node->job->nodes_count; n++)
         if (strcmp(node->job->nodes[n].name, node->name) == 0) {
             self = &node->job->nodes[n];

@@ -62,7 +62,6 @@ struct node_port {
     struct blob address;    /**< address in the transport in use */
     int connect_fd;         /**< readable when connecting its lanes can continue; -1: none */
     uint64_t line_rate_bps; /**< rate found when its link came up; 0: unknown */
-    double core_fps;        /**< frames/s that one core can send there at most; 0: unknown */
     bool link_up;           /**< state of the link at its last check */
     bool had_link;          /**< link seen since it was opened: only then its loss is an error */
     int64_t down_ns;        /**< time at which the link went down; 0: it is up */

@@ -174,7 +174,6 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     port->open = opening->open;
     transport->facts(port->open, &facts, false);
     port->queues = facts.queues > 0 ? facts.queues : 1;
-    port->core_fps = facts.core_fps;
     learn_line(port, &facts);
     port->had_link = port->link_up = facts.link_up;
     port->down_ns = port->link_up ? 0 : clock_now();

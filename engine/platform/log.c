@@ -5,15 +5,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char *const words[] = {"error", "warning", "info", "debug"};
+static const char *const words[] = {"error", "warning", "info"};
 
 static char node_name[64];
-static enum log_level talkative = LOG_LEVEL_INFO;
 
-void log_setup(const char *name, enum log_level most)
+void log_setup(const char *name)
 {
     snprintf(node_name, sizeof node_name, "%s", name);
-    talkative = most;
 }
 
 void log_print(enum log_level level, const char *format, ...)
@@ -22,8 +20,6 @@ void log_print(enum log_level level, const char *format, ...)
     va_list args;
     int n;
 
-    if (level > talkative)
-        return;
     n = snprintf(line, sizeof line, "switchbench-node %s: %s: ", node_name, words[level]);
     va_start(args, format);
     n += vsnprintf(line + n, sizeof line - (size_t)n, format, args);

@@ -8,19 +8,17 @@
 #ifndef ENGINE_LOG_H
 #define ENGINE_LOG_H
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO };
 
 /**
- * @brief Set the node's name in each log line, and the most detailed level that is printed.
+ * @brief Set the node's name in each log line.
  *
  * @param name Node's name; copied.
- * @param most Most detailed level that is printed.
  */
-void log_setup(const char *name, enum log_level most);
+void log_setup(const char *name);
 
 /**
- * @brief Write a log line to standard error, unless its level is more detailed than the configured
- * one.
+ * @brief Write a log line to standard error.
  *
  * @param level Level of the line.
  * @param format Line without its end, as printf takes it.

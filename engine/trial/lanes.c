@@ -21,9 +21,9 @@
 #define PROBE_BYTES 64
 #define PROBE_PERCENT 10
 #define PROBE_FPS_MAX 1000.0
-#define PROBE_SPREAD_S 0.15        /* delay with which a partner on busy cores may begin */
-#define SHARED_PERCENT 95          /* maximum load of a shared port's line */
-#define ASKED_MOST 32u             /* addresses that are requested at the same time */
+#define PROBE_SPREAD_S 0.15 /* delay with which a partner on busy cores may begin */
+#define SHARED_PERCENT 95   /* maximum load of a shared port's line */
+#define ASKED_MOST 32u      /* addresses that are requested at the same time */
 
 /* --- settings of all ports, and of one --- */
 
@@ -247,42 +247,17 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes)
     return probes > 0 ? fmin(fps, probes / PROBE_SPREAD_S) : fps;
 }
 
-/* Set the load of a lane's port. Refuse a rate above the maximum that the cores can send: on this
- * port, and on all ports of this node up to this one. The transport knows the maximum per core. */
 static int set_load(struct phase_run *run, struct phase_lane *lane)
 {
-    struct node *node = run->trial->node;
-    const struct node_port *port = lane->port;
-    struct load *load = &lane->phase.load;
-    size_t cores = port->queues < node->worker_count ? port->queues : node->worker_count;
-    double fps, needed;
-    int rc;
+    uint32_t probes = run->template.probes * lane->send_count;
 
-    if (run->is_probe) {
-        *load = (struct load){.rate_fps =
-                                  lane_probe_fps(lane, run->template.probes * lane->send_count)};
-        return 0;
-    }
-    if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
-        *load = (struct load){.unlimited = true}; /* each message waits for the one before */
-        return 0;
-    }
-    rc = lane_resolve_load(lane, &node->err);
-    if (rc < 0 || load->unlimited || lane->send_count == 0)
-        return rc;
-    fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits_each(lane);
-    needed = port->core_fps > 0 ? fps / port->core_fps : 0;
-    if (needed > (double)cores)
-        return err_set(&node->err, -EINVAL,
-                       "port %s: %.6g frames/s are more than %zu core(s) can send there, %.6g at "
-                       "the very best: ask for less, or give it more queues and cores",
-                       port->conf.name, fps, cores, (double)cores * port->core_fps);
-    run->busy_cores += needed;
-    if (run->busy_cores > (double)node->worker_count)
-        return err_set(&node->err, -EINVAL,
-                       "port %s: its %.6g frames/s and those of the ports before it are more than "
-                       "%zu worker(s) of this node can send: ask for less, or give it more cores",
-                       port->conf.name, fps, node->worker_count);
+    if (!run->is_probe && run->template.traffic != TRAFFIC_PINGPONG &&
+        run->template.traffic != TRAFFIC_SCHEDULE)
+        return lane_resolve_load(lane, &run->trial->node->err);
+    if (run->is_probe)
+        lane->phase.load = (struct load){.rate_fps = lane_probe_fps(lane, probes)};
+    else /* each message waits for the one before */
+        lane->phase.load = (struct load){.unlimited = true};
     return 0;
 }
 

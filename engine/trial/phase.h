@@ -67,9 +67,6 @@ struct trial {
     bool *taken;          /**< by port: the port has a rank */
     uint32_t phase_count; /**< phases of the longest plan */
     int64_t begun_ns;
-    int64_t clock_start_ns; /**< sync none: begin of the first phase in run time */
-    int64_t offset_ns;      /**< sync none: run time - local time at that begin */
-    uint32_t clock_turn;    /**< sync none: number of phases begun */
     /** @brief Remaining repetitions of the plan's probe where a pair is not reached. */
     uint32_t probes_left;
     uint32_t states; /**< STATE_ bits of its phases, over all nodes */
@@ -165,19 +162,17 @@ struct phase_run {
     uint32_t number;       /**< number of the phase, or PHASE_PROBE */
     bool is_probe;         /**< the phase is the connectivity check */
     bool is_timed;         /**< the phase has a window: it does not end when its task is complete */
-    bool by_clock;         /**< sync none: it follows the phase before by the clock */
     struct phase template; /**< common to all parts */
     struct phase_lane *lanes;
     size_t lane_count;
-    double busy_cores;         /**< cores that the load needs at least */
     struct worker_task *tasks; /**< one per worker */
     struct worker_lane **worker_lanes;
     /** @brief Times that all nodes agreed on before the start of the phase. */
-    int64_t entry_run_ns; /**< entry of the last node into the barrier; 0: no barrier */
+    int64_t entry_run_ns; /**< entry of the last node into the barrier */
     int64_t start_run_ns;
-    int64_t sending_ns;      /**< longest unhindered sending time of any node */
-    int64_t offset_ns;       /**< run time = local + offset, as known at the start */
-    int64_t bound_ns;        /**< bound of this offset; -1: unknown */
+    int64_t sending_ns; /**< longest unhindered sending time of any node */
+    int64_t offset_ns;  /**< run time = local + offset, as known at the start */
+    int64_t bound_ns;   /**< bound of this offset; -1: unknown */
     struct phase_cost begin;
     struct phase_cost end;
     struct phase_clock clock; /**< as reported */
@@ -280,8 +275,6 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes);
  * @brief Agree with all nodes on the start of a phase and write its times, once this node's lanes
  * are ready.
  *
- * Phases that follow each other by the clock have one barrier before the first, then a fixed step.
- *
  * @param run Phase.
  * @return 0, or -ECANCELED.
  */
@@ -295,14 +288,6 @@ int phase_agree_start(struct phase_run *run);
  * @return `rc`, or -ECANCELED.
  */
 int phase_agree_end(struct phase_run *run, int rc);
-
-/**
- * @brief Return how long a phase that goes by the clock waits for partners.
- *
- * @param run Phase.
- * @return ns since its start.
- */
-int64_t phase_hold_ns(const struct phase_run *run);
 
 /**
  * @brief Return the state of this node's clock in a phase, which is more exact once the phase is

@@ -7,10 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* sync none: after its drain a phase waits for slower partners; then there is a gap to prepare the
- * next phase. */
-#define CLOCK_HOLD_NS (150 * NS_PER_MS)
-#define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define CLOCK_LOOKS 5 /* readings of the clock in a window, its ends included */
 
 #define FIRST_SLEEP_NS (20 * NS_PER_MS)
@@ -146,54 +142,36 @@ static void set_times(struct phase_run *run)
     }
 }
 
-int64_t phase_hold_ns(const struct phase_run *run)
-{
-    return run->sending_ns + run->trial->doc->drain_timeout_ns + CLOCK_HOLD_NS;
-}
-
 int phase_agree_start(struct phase_run *run)
 {
     struct trial *trial = run->trial;
     struct offset_estimate now = control_clock_at(trial->node->control, clock_now());
     struct barrier_values values;
-    int64_t lead_ns = 0;
+    int64_t lead_ns;
     int rc;
 
-    run->sending_ns = own_sending_ns(run);
-    if (trial->clock_turn == 0) {
-        barrier_values_clear(&values);
-        values.maximum[START_SENDING] = run->sending_ns;
-        values.maximum[START_LEAD] =
-            start_margin_next(&trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
-        /* A node without a common clock proposes no start: its time is meaningless to others. Node
-         * 0 always knows run time, so at least one node proposes a start. */
-        if (now.bound_ns < 0)
-            values.states |= STATE_NO_CLOCK;
-        else
-            values.maximum[START_ENTRY] = clock_now() + now.offset_ns;
-        rc = node_barrier(trial->node, &values);
-        if (rc < 0)
-            return rc;
-        lead_ns = values.maximum[START_LEAD];
-        run->outcome.states = values.states & STATE_NO_CLOCK;
-        run->sending_ns = values.maximum[START_SENDING];
-        run->entry_run_ns = values.maximum[START_ENTRY];
-        run->start_run_ns = run->entry_run_ns + lead_ns;
-        trial->clock_start_ns = run->start_run_ns;
-        now = control_clock_at(trial->node->control, clock_now());
-    } else {
-        run->start_run_ns = trial->clock_start_ns +
-                            (int64_t)trial->clock_turn * (phase_hold_ns(run) + CLOCK_GAP_NS);
-    }
+    barrier_values_clear(&values);
+    values.maximum[START_SENDING] = own_sending_ns(run);
+    values.maximum[START_LEAD] =
+        start_margin_next(&trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
+    /* A node without a common clock proposes no start: its time is meaningless to others. Node 0
+     * always knows run time, so at least one node proposes a start. */
+    if (now.bound_ns < 0)
+        values.states |= STATE_NO_CLOCK;
+    else
+        values.maximum[START_ENTRY] = clock_now() + now.offset_ns;
+    rc = node_barrier(trial->node, &values);
+    if (rc < 0)
+        return rc;
+    lead_ns = values.maximum[START_LEAD];
+    run->outcome.states = values.states & STATE_NO_CLOCK;
+    run->sending_ns = values.maximum[START_SENDING];
+    run->entry_run_ns = values.maximum[START_ENTRY];
+    run->start_run_ns = run->entry_run_ns + lead_ns;
+    now = control_clock_at(trial->node->control, clock_now());
     run->bound_ns = now.bound_ns;
-    if (now.bound_ns >= 0)
-        run->offset_ns = now.offset_ns;
-    else if (trial->clock_turn > 0)
-        run->offset_ns = trial->offset_ns;
-    else /* it starts after the barrier by the same margin as the others */
-        run->offset_ns = run->start_run_ns - clock_now() - lead_ns;
-    if (run->by_clock && trial->clock_turn++ == 0)
-        trial->offset_ns = run->offset_ns;
+    /* Without a common clock it starts after the barrier by the same margin as the others. */
+    run->offset_ns = now.bound_ns >= 0 ? now.offset_ns : run->start_run_ns - clock_now() - lead_ns;
     set_times(run);
     return 0;
 }
@@ -262,9 +240,9 @@ int phase_agree_end(struct phase_run *run, int rc)
             note_latest(&awake_ns, run->tasks[w].awake_ns);
         }
     /* Note the margin that this start needed, for the next one. */
-    if (run->entry_run_ns != 0 && awake_ns > 0)
+    if (awake_ns > 0)
         start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
-    if (rc == 0 && !run->by_clock) {
+    if (rc == 0) {
         rc = node_barrier(run->trial->node, &values);
         control_forget(run->trial->node->control, false); /* lanes no longer need blobs */
     }
@@ -274,7 +252,7 @@ int phase_agree_end(struct phase_run *run, int rc)
         elapsed_ns = phase->stop_ns - phase->start_ns;
     else if (values.maximum[END_FINISH] > run->start_run_ns)
         elapsed_ns = values.maximum[END_FINISH] - run->start_run_ns;
-    common = rc == 0 && !run->by_clock && (values.states & STATE_NO_CLOCK) == 0;
+    common = rc == 0 && (values.states & STATE_NO_CLOCK) == 0;
     *outcome = (struct phase_outcome){
         .states = values.states | (rc < 0 ? STATE_STOPPED : 0),
         .start_skew_us = -1,

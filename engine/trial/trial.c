@@ -403,7 +403,6 @@ static int run_phase(struct trial *trial, uint32_t number)
         .trial = trial,
         .number = number,
         .is_probe = number == PHASE_PROBE,
-        .by_clock = trial->doc->by_clock && number != PHASE_PROBE,
     };
     int rc;
 
@@ -423,12 +422,6 @@ static int run_phase(struct trial *trial, uint32_t number)
         lanes_gather(&run);
         read_hardware(&run, false);
         run.end = phase_cost_now();
-        /* Without a barrier no node knows when all are done: lanes stay for the time that partners
-         * may need them for acknowledgements and unread bytes. */
-        if (run.by_clock)
-            for (int64_t until_ns = run.template.start_ns + phase_hold_ns(&run);
-                 rc == 0 && clock_now() < until_ns;)
-                rc = node_turn(node, until_ns);
         rc = phase_agree_end(&run, rc);
         report_end(&run);
         trial->states |= run.outcome.states;

@@ -95,7 +95,7 @@ static int set_up(struct program *program, struct err *err)
     rc = describe_read(&program->description, program->line, err);
     if (rc < 0)
         return rc;
-    log_setup(program->description.name, LOG_LEVEL_INFO);
+    log_setup(program->description.name);
     rc = eal_start(program->description.name, err);
     if (rc == 0)
         rc = port_array_open(&program->port_array, &program->description.conf, err);

@@ -13,8 +13,7 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
 
 static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct partition parts =
-        partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew);
+    struct partition parts = partition_each((struct piece){0, plan->bytes}, plan->n);
 
     hold_parts(steps, &parts);
     gather_ring(steps, &parts, 0);
@@ -28,7 +27,7 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
     bool folded = rank < 2 * halves.fold.rest, hands_over = folded && rank % 2 == 0;
     struct piece all;
 
-    halves.parts = partition_each((struct piece){0, plan->bytes}, plan->n, 0);
+    halves.parts = partition_each((struct piece){0, plan->bytes}, plan->n);
     all = partition_range(&halves.parts, 0, plan->n);
     hold_parts(steps, &halves.parts);
     if (hands_over) {
@@ -52,7 +51,7 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t n = plan->n, rank = steps->rank, end = n - rank;
-    struct partition turned = partition_each((struct piece){0, plan->bytes}, n, 0);
+    struct partition turned = partition_each((struct piece){0, plan->bytes}, n);
     struct partition result = turned;
 
     result.at = rank > 0 ? n * plan->bytes : 0;
@@ -81,7 +80,7 @@ const struct pattern_kind kind_allgather = {
 };
 
 const struct pattern_kind kind_allgatherv = {
-    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"ring"},
     .emit = {emit_ring},
 };

@@ -6,20 +6,17 @@
 
 static struct swap begin(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct swap swap = {
-        .out = partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew)};
+    struct swap swap = {.out = partition_each((struct piece){0, plan->bytes}, plan->n)};
 
     swap.in = swap.out;
     swap.in.at = plan->n * plan->bytes;
     for (uint32_t other = 0; other < steps->n; other++) {
-        uint32_t part = swap_part(steps, &swap, other);
-
         steps_hold(steps, &(struct content){.time = STEPS_INPUT,
-                                            .piece = partition_piece(&swap.out, part),
+                                            .piece = partition_piece(&swap.out, other),
                                             .source = steps->rank,
                                             .target = other});
         steps_hold(steps, &(struct content){.time = STEPS_RESULT,
-                                            .piece = partition_piece(&swap.in, part),
+                                            .piece = partition_piece(&swap.in, other),
                                             .source = other,
                                             .target = steps->rank});
     }
@@ -110,7 +107,7 @@ const struct pattern_kind kind_alltoall = {
 };
 
 const struct pattern_kind kind_alltoallv = {
-    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"linear", "pairwise"},
     .emit = {emit_linear, emit_pairwise},
 };

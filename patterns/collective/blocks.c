@@ -12,27 +12,20 @@ struct partition partition_split(struct piece whole, uint32_t n, uint32_t unit)
     return (struct partition){.at = whole.at, .bytes = whole.bytes, .n = n, .unit = unit};
 }
 
-struct partition partition_each(struct piece first, uint32_t n, uint32_t skew)
+struct partition partition_each(struct piece first, uint32_t n)
 {
-    return (struct partition){.at = first.at, .bytes = first.bytes, .n = n, .skew = skew};
+    return (struct partition){.at = first.at, .bytes = first.bytes, .n = n};
 }
 
-/* Return the bytes before a part. For parts that rise evenly this is bytes x the sum over i <
- * number of 1 + skew x (2i / (n - 1) - 1), in whole numbers. The quotient and the remainder of
- * bytes are computed apart, so that nothing exceeds 2^64. */
+/* Return the bytes before a part. */
 static uint64_t before(const struct partition *parts, uint32_t number)
 {
     uint64_t units = parts->unit > 0 ? parts->bytes / parts->unit : 0;
     uint64_t more = units % parts->n; /* number of parts at the beginning with one more unit */
-    uint64_t gaps = parts->n - 1, scale = 100 * gaps, share = 0;
 
-    if (parts->unit > 0)
-        return parts->unit * (number * (units / parts->n) + (number < more ? number : more));
-    if (parts->skew == 0)
+    if (parts->unit == 0)
         return number * parts->bytes;
-    if (number > 0)
-        share = number * ((100 - parts->skew) * gaps + (uint64_t)parts->skew * (number - 1));
-    return parts->bytes / scale * share + parts->bytes % scale * share / scale;
+    return parts->unit * (number * (units / parts->n) + (number < more ? number : more));
 }
 
 struct piece partition_range(const struct partition *parts, uint32_t first, uint32_t end)
@@ -260,30 +253,25 @@ void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ah
     }
 }
 
-uint32_t swap_part(const struct steps *steps, const struct swap *swap, uint32_t other)
-{
-    return swap->out.skew > 0 ? (steps->rank + other) % steps->n : other;
-}
-
 void swap_own(struct steps *steps, const struct swap *swap)
 {
-    uint32_t part = swap_part(steps, swap, steps->rank);
+    uint32_t rank = steps->rank;
 
-    steps_copy(steps, partition_piece(&swap->in, part), partition_piece(&swap->out, part).at);
+    steps_copy(steps, partition_piece(&swap->in, rank), partition_piece(&swap->out, rank).at);
 }
 
 void swap_send(struct steps *steps, const struct swap *swap, uint32_t distance)
 {
     uint32_t to = (steps->rank + distance) % steps->n;
 
-    steps_send(steps, to, partition_piece(&swap->out, swap_part(steps, swap, to)));
+    steps_send(steps, to, partition_piece(&swap->out, to));
 }
 
 void swap_receive(struct steps *steps, const struct swap *swap, uint32_t distance)
 {
     uint32_t from = (steps->rank + steps->n - distance) % steps->n;
 
-    steps_receive(steps, from, partition_piece(&swap->in, swap_part(steps, swap, from)));
+    steps_receive(steps, from, partition_piece(&swap->in, from));
 }
 
 void swap_linear(struct steps *steps, const struct swap *swap)

@@ -15,14 +15,13 @@
 
 struct partition {
     uint64_t at;
-    uint64_t bytes; /* split: total; else mean of a part */
+    uint64_t bytes; /* split: total; else of a part */
     uint32_t n;
     uint32_t unit; /* split: size of the whole units that are divided evenly; else 0 */
-    uint32_t skew; /* percent: sizes rise evenly from bytes - skew to bytes + skew */
 };
 
 struct partition partition_split(struct piece whole, uint32_t n, uint32_t unit);
-struct partition partition_each(struct piece first, uint32_t n, uint32_t skew);
+struct partition partition_each(struct piece first, uint32_t n);
 /* Return the adjacent parts from `first` to end - 1 as one piece. */
 struct piece partition_range(const struct partition *parts, uint32_t first, uint32_t end);
 struct piece partition_piece(const struct partition *parts, uint32_t number);
@@ -89,14 +88,12 @@ void gather_double(struct steps *steps, const struct halves *halves);
 void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes);
 
 /* Buffers of an all-to-all exchange. Part d of `out` goes to rank d; the part from rank s is
- * stored as part s of `in`. Skewed parts are numbered (rank + other) modulo n, so that both ends
- * agree. The exchange is all at once, or with one partner per direction and step. The rank's own
- * part is copied. */
+ * stored as part s of `in`. The exchange is all at once, or with one partner per direction and
+ * step. The rank's own part is copied. */
 struct swap {
     struct partition out;
     struct partition in;
 };
-uint32_t swap_part(const struct steps *steps, const struct swap *swap, uint32_t other);
 void swap_own(struct steps *steps, const struct swap *swap);
 void swap_send(struct steps *steps, const struct swap *swap, uint32_t distance);
 void swap_receive(struct steps *steps, const struct swap *swap, uint32_t distance);

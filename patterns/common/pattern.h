@@ -82,8 +82,6 @@ struct pattern_request {
                         implied where it has no other form */
     uint64_t bytes;  /**< of a message in a schedule, 0 to PATTERN_BYTES_MAX */
     const char *algorithm; /**< collectives: one of their own (doc/reference/patterns.md) */
-    uint32_t skew;         /**< allgatherv, alltoallv: percent by which sizes differ, 0 to 100: they
-                              rise evenly from bytes - skew to bytes + skew */
     const char *class;     /**< nas_...: S (default) | W | A | B | C | D */
     uint32_t matrix;       /**< hpl: N, rows of the matrix, default 8192 */
     uint32_t block;        /**< hpl: NB, columns of a panel, default 128 */
@@ -120,7 +118,6 @@ struct pattern_request {
     X(ALGORITHM, "algorithm", WORD, algorithm, )                                                   \
     X(BYTES, "bytes", NUMBER, bytes, )                                                             \
     X(LOCAL, "local", FLAG, local, )                                                               \
-    X(SKEW, "skew", NUMBER, skew, )                                                                \
     X(CLASS, "class", WORD, class, )                                                               \
     X(MATRIX, "matrix", NUMBER, matrix, )                                                          \
     X(BLOCK, "block", NUMBER, block, )                                                             \

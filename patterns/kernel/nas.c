@@ -70,12 +70,12 @@ static void emit_is(const struct pattern_plan *plan, struct steps *steps)
     struct sum sum = {.input = 0, .result = sizes, .spare = 2 * sizes};
     uint64_t own = keys / plan->n * IS_INT;
     struct swap counts = {
-        .out = partition_each((struct piece){0, IS_INT}, plan->n, 0),
-        .in = partition_each((struct piece){plan->n * IS_INT, IS_INT}, plan->n, 0),
+        .out = partition_each((struct piece){0, IS_INT}, plan->n),
+        .in = partition_each((struct piece){plan->n * IS_INT, IS_INT}, plan->n),
     };
     struct swap data = {
         .out = partition_split((struct piece){0, own}, plan->n, IS_INT),
-        .in = partition_each((struct piece){own, 0}, plan->n, 0),
+        .in = partition_each((struct piece){own, 0}, plan->n),
     };
 
     /* All ranks' keys are cut alike: received parts have the size of the rank's own part. */

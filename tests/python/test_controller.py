@@ -568,8 +568,6 @@ def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
         remade(read_plan(bench.path), bench.path, begun)
 
 
-@pytest.mark.parametrize("changes", [{"traffic": "pingpong"}, {"sync": "none"}])
-def test_only_streams_that_start_by_a_barrier_are_measured_again(changes: dict[str, Any]) -> None:
-    site = make_site(2)
-    trial = make_trial(site, **changes)
+def test_only_streams_are_measured_again() -> None:
+    trial = make_trial(make_site(2), traffic="pingpong")
     assert list(trials_again([trial], lambda _trial: [0], 1)) == []

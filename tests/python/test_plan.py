@@ -351,20 +351,6 @@ def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert_same(tmp_path, run)
 
 
-@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
-def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_path: Path) -> None:
-    """The time is the sum of the engine's steps: traffic, drain, hold and gap."""
-    source = (PROJECT / "engine" / "trial" / "phase_times.c").read_text()
-    hold_s, gap_s = (
-        int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
-        for name in ("HOLD", "GAP")
-    )
-    text = f"{LAB}transport: {transport}\nconnectivity_check: false\ndrain_timeout: 200ms\n"
-    (trial,) = compile_text(tmp_path, text + "tests: [{pattern: aapc, sync: none}]\n").trials
-    phases_s = 7 * (0.5 + 2 + 0.1 + 0.2 + hold_s) + 6 * gap_s
-    assert trial.expected_s == pytest.approx(phases_s + 0.03 + 8 * 0.005, abs=1e-6)
-
-
 @pytest.mark.parametrize(("latency", "stamped"), [("", True), ("latency: {probes: 0}\n", False)])
 def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Path) -> None:
     """Each port in the transports that some trial needs; a port of no trial is left alone.

@@ -71,14 +71,14 @@ TEST(a_trial_is_read_with_its_parts)
 {
     struct document *document = read_well(
         PART "}, {network: b, ranks: ['c:e0', 'd:e0'], transport: slow, sizes: [9], load: "
-             "{percent: 99.98}}], " RATE ", sync: none, seed: 7, connectivity_check: false, "
+             "{percent: 99.98}}], " RATE ", seed: 7, connectivity_check: false, "
              "fast: {mode: b, tag: 0, small: 3, name: x}, slow: {small: 4}}}");
     const struct doc_trial *trial = document->trial;
     const struct doc_part *first = &trial->parts[0], *second = first + 1;
     const struct fast_options *of_first = first->options, *of_second = second->options;
 
     assert_true(document->kind == DOCUMENT_TRIAL && trial->id == 3);
-    assert_true(trial->by_clock && !trial->probe && trial->pattern.natural == NULL);
+    assert_true(!trial->probe && trial->pattern.natural == NULL);
     assert_true(trial->pattern.count == 2 && trial->pattern.seed == 7);
     assert_string_equal(first->transport, "fast");
     assert_string_equal(first->ranks[1], "b:e0");
@@ -101,7 +101,7 @@ TEST(a_short_trial_has_defaults)
             read_well(stamps ? TRIAL RATE ", latency: {stamps: true}}}" : TRIAL RATE "}}");
         const struct doc_trial *trial = document->trial;
 
-        assert_true(trial->probe && !trial->by_clock && trial->phase.traffic == TRAFFIC_STREAM);
+        assert_true(trial->probe && trial->phase.traffic == TRAFFIC_STREAM);
         assert_null(trial->phases);
         assert_int_equal(trial->phase.latency.stamps, stamps);
         assert_float_equal(trial->phase.latency.probe_fps, stamps ? -1 : 0, 0);
@@ -117,16 +117,14 @@ TEST(a_job_is_read)
     struct document *document = read_well(JOB "clock: {mode: auto}}}");
     const struct doc_job *job = document->job;
 
-    assert_true(job->clock.mode == CLOCK_AUTO && job->barrier_timeout_ms == 5000 &&
-                job->log == LOG_LEVEL_INFO);
+    assert_true(job->clock.mode == CLOCK_AUTO && job->barrier_timeout_ms == 5000);
     document_free(document);
-    document = read_well("{job: {protocol: 2, run: a, log: debug, clock: {mode: ptp, error_ns: 5}, "
+    document = read_well("{job: {protocol: 2, run: a, clock: {mode: ptp, error_ns: 5}, "
                          "nodes: [{name: n, control: {address: '[::1]:1'}, cores: [3, 4], ports: "
                          "[{name: n:e0, network: lab, iface: e0, line_rate_bps: "
                          "9223372036854775807, transports: [tcp, udp]}]}, {name: m}]}}");
     job = document->job;
-    assert_true(job->clock.mode == CLOCK_PTP && job->clock.error_ns == 5 &&
-                job->log == LOG_LEVEL_DEBUG && job->nodes_count == 2);
+    assert_true(job->clock.mode == CLOCK_PTP && job->clock.error_ns == 5 && job->nodes_count == 2);
     assert_string_equal(job->nodes[0].control_address, "[::1]:1");
     assert_int_equal(job->nodes[0].cores[1], 4);
     assert_true(job->nodes[0].ports[0].conf.line_rate_bps == INT64_MAX &&

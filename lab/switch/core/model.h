@@ -120,9 +120,9 @@ struct model_fault_conf {
     /** @brief Effect of a planted fault on a frame or port. */
     uint32_t displacement; /**< reorder: number of later frames of the flow that pass first */
     uint32_t hold_ms;      /**< reorder: time limit of the wait for them */
-    const char *to;    /**< wrong port: the port; NULL: any, at random */
-    const char *port;  /**< dead, slow */
-    uint64_t rate_bps; /**< slow */
+    const char *to;        /**< wrong port: the port; NULL: any, at random */
+    const char *port;      /**< dead, slow */
+    uint64_t rate_bps;     /**< slow */
 };
 
 /** @brief Configuration of a switch, as its document describes it (doc/developer/switch.md). */

@@ -157,7 +157,6 @@ _USUAL = {
     "directions": "both",
     "random_generator": "uniform",
     "batch": 1,
-    "skew": "0%",
 }
 
 

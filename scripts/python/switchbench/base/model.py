@@ -293,7 +293,6 @@ class Trial:
     flows: int  # in all phases and parts
     expected_s: float  # expected duration, barriers and drain included
     seed: int = 1
-    sync: str = "barrier"  # barrier | none
     drain_s: float = 0.0  # silence after which a phase has ended
     drain_max_s: float = 0.0
     interval_s: float = 0.0  # of interval results; 0: none
@@ -355,8 +354,8 @@ class Trial:
 
     @property
     def has_single_phases(self) -> bool:
-        """Return true where single phases can be run: streams that start at a barrier."""
-        return self.sync == "barrier" and self.traffic == "stream"
+        """Return true where single phases can be run: of streams."""
+        return self.traffic == "stream"
 
 
 @dataclass(frozen=True)
@@ -382,7 +381,6 @@ class Run:
     time_limit_s: float | None = None
     on_missing: str = "stop"  # stop | exclude
     worker: str = "auto"  # as in the `job` document
-    log: str = "info"
     clock: ClockChoice = ClockChoice()
     switch_counters: SwitchCountersCommand | None = None
     device_reset: SwitchCountersCommand | None = None  # resets the device within a suite's trial

@@ -574,12 +574,10 @@ def _plans(subject: Subject) -> Iterator[_Figure]:
 
 
 def _functions(subject: Subject) -> Iterator[_Figure]:
-    """Yield the figures of collective functions, but for those with unequal message sizes."""
+    """Yield the figures of collective functions."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
         name = function["pattern"]
-        if function["parameters"].get("skew", "0%") != "0%":
-            continue
         ranks = _PAIR if name in programs.OF_TWO else function["ranks"]  # further ranks only wait
         for point in function["points"]:
             places = ((trial, function["network"]) for trial in point["trials"])

@@ -180,7 +180,7 @@ class Settings(Strict):
     count: Annotated[int, number(0, 65536, "count")] | None = None
     degree: Annotated[int, number(1, 16, "degree")] | None = None
     order: Literal["shift", "pairwise", "xor", "naive"] | None = None
-    sync: Literal["barrier", "none", "local"] | None = None
+    sync: Literal["barrier", "local"] | None = None
     natural: bool | None = None
     directions: Literal["both", "forward"] | None = None
     senders: Annotated[int, number(1, 65535, "the number of senders")] | None = None
@@ -190,7 +190,6 @@ class Settings(Strict):
     flows: value.Flows | None = None
     random_generator: Literal["uniform", "hpcc"] | None = None
     algorithm: Annotated[str, choice(ALGORITHMS)] | None = None
-    skew: value.Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
     matrix: Annotated[int, number(1, 2**31, "the matrix")] | None = None
     block: Annotated[int, number(1, 2**16, "a block")] | None = None
@@ -460,7 +459,6 @@ class Configuration(Settings):
     switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
-    log: Literal["error", "warning", "info", "debug"] = "info"
     clock: value.Clock = ClockChoice()
 
 

@@ -193,8 +193,6 @@ def _times(point: ResolvedSettings) -> Refusals:
     if point.window is not None and point.window < WINDOW_LEAST_NS:
         found, least = map(quantities.DURATION.text, (point.window, WINDOW_LEAST_NS))
         yield "window", f"{found} is too short to measure in: {least} at least"
-    if point.sync == "none" and point.window is None:
-        yield "sync", f"none needs phases of a known length, and a {point.traffic} has none"
 
 
 def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
@@ -276,7 +274,6 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         time_limit_s=asked.time_limit / NS if asked.time_limit is not None else None,
         on_missing=asked.on_missing,
         worker=asked.worker,
-        log=asked.log,
         clock=asked.clock,
         start_s=start_s(reading.site),
         switch_counters=_command(reading, "switch_counters"),
@@ -469,7 +466,6 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         steps=sizes[0].share,
         expected_s=0.0,
         seed=point.seed,
-        sync="barrier" if by_steps else point.sync or "barrier",
         drain_s=drain_s,
         drain_max_s=round(NS * drain_max_s) / NS,
         interval_s=(point.interval or 0) / NS,
@@ -630,10 +626,6 @@ PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
 PROBE_S = 0.25  # once per trial with a connectivity check
 QUEUE_PAIR_S = 0.005  # creation, fetching the partner's data, connection: 1,000 in 5 s at most
-# Phases that follow by the clock (engine/trial/phase_times.c): each waits this long after its
-# drain, and the next one begins this much later.
-CLOCK_HOLD_S = 0.15
-CLOCK_GAP_S = 0.25
 START_S = 1.5  # once: start of nodes, opening of ports, first barrier
 START_PER_NODE_S = 0.1
 
@@ -664,9 +656,6 @@ def expected_s(site: Site, trial: Trial) -> float:
     between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
     probe_s = PROBE_S if trial.connectivity_check else 0.0
     whole_s = trial.phases * _traffic_s(trial, flows) + probe_s
-    if trial.sync == "none":
-        step_s = trial.drain_s + CLOCK_HOLD_S + CLOCK_GAP_S
-        return whole_s + between_s + trial.phases * step_s - CLOCK_GAP_S
     return whole_s + trial.phases * (between_s + (0.0 if says_when_over else trial.drain_s))
 
 

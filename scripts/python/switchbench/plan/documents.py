@@ -201,7 +201,6 @@ def job_document(
         "heartbeat_timeout_ms": run.site.heartbeat_timeout_ms,
         "barrier_timeout_ms": run.site.barrier_timeout_ms,
         "worker": dealt.worker,
-        "log": run.log,
         "clock": clock | ({"error_ns": run.clock.error_ns} if run.clock.error_ns else {}),
         "nodes": nodes,
     }
@@ -241,7 +240,6 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "pattern": trial.pattern,
         "seed": trial.seed,
         "connectivity_check": trial.connectivity_check,
-        "sync": trial.sync,
         "traffic": trial.traffic,
         "load": trial.load.given,
         "latency": {"stamps": trial.latency_stamps}

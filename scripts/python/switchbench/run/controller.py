@@ -526,7 +526,7 @@ def permit_files(count: int) -> None:
 def silence_s(trial: Trial) -> float:
     """Return how long a node may work on one phase of a trial without a record."""
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + trial.drain_max_s
-    timed = trial.sync != "none" and trial.traffic in ("stream", "pingpong")
+    timed = trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
 
 
