@@ -18,11 +18,7 @@
 /* Write what the user can do, which depends on `shared`. */
 static void remedy(const struct guard_rules *rules, char *text, size_t size)
 {
-    if (rules->leaves_kernel && rules->shared)
-        snprintf(text, size,
-                 "a device that has to leave its kernel driver is never shared, whatever `shared` "
-                 "says: " OWN_INTERFACE);
-    else if (rules->shared)
+    if (rules->shared)
         snprintf(text, size,
                  "`shared: true` allows it only where the driver isolates flows (rte_flow isolated "
                  "mode), which %s does not: " OWN_INTERFACE,
@@ -97,7 +93,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
             err, -EPERM,
             "Interface %s is the loopback, where no traffic meets a network; " OWN_INTERFACE ".",
             name);
-    if (rules->shared && rules->isolates_flows && !rules->leaves_kernel)
+    if (rules->shared && rules->isolates_flows)
         return 0;
     for (int i = 0; device && !*reason && i < LOWER_MAX; i++) {
         if (device != port)
@@ -230,13 +226,13 @@ int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err
     struct guard_interfaces interfaces;
     int code = guard_host_pci("", pci, &interfaces, err);
 
-    for (size_t i = 0; i < interfaces.count && code == 0; i++)
-        code = guard_check_interface(NULL, interfaces.names[i], rules, err);
     if (code == 0 && rules->shared && rules->leaves_kernel)
-        code = err_set(err, -EPERM,
+        return err_set(err, -EPERM,
                        "PCI device %s can't be `shared: true`: DPDK has it without the kernel, so "
                        "that nobody else can use it; leave `shared` out.",
                        pci);
+    for (size_t i = 0; i < interfaces.count && code == 0; i++)
+        code = guard_check_interface(NULL, interfaces.names[i], rules, err);
     return code;
 }
 

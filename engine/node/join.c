@@ -243,6 +243,13 @@ static int join_peers(struct node *node, const struct doc_peers *doc)
 
 /* --- the common clock, ready --- */
 
+static const char *clock_reason(const struct control_clocks *clocks)
+{
+    if (clocks->one_clock)
+        return "boot ids are equal";
+    return clocks->with_node_0 ? "time namespaces differ" : "boot ids differ";
+}
+
 /* Wait for the offset to node 0's clock, which takes some exchanges. A node without an offset runs
  * without a common clock, and reports so. Refuse a clock that is not as the job requires. */
 static int await_clock(struct node *node)
@@ -270,30 +277,20 @@ static int await_clock(struct node *node)
             "clock: ptp, but the kernel of %s reports an unsynchronized clock: start chronyd, or "
             "ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
             node->name);
-    if (clocks.with_node_0)
-        return err_set(
-            &node->err, -EINVAL,
-            "clock: shared, but %s and %s are in different time namespaces, whose clocks differ "
-            "(/proc/self/timens_offsets): start them in one, or say clock: estimated",
-            node->name, node_name_of(node, 0));
     return err_set(&node->err, -EINVAL,
-                   "clock: shared, but %s and %s are different machines (their boot ids differ): "
-                   "say clock: estimated, or ptp where their kernels' clocks are synchronized",
-                   node->name, node_name_of(node, 0));
+                   "clock: shared, but %s and %s have different clocks (%s): say clock: estimated, "
+                   "or ptp where their kernels' clocks are synchronized",
+                   node->name, node_name_of(node, 0), clock_reason(&clocks));
 }
 
 static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
     struct offset_estimate now = control_clock_at(node->control, clock_now());
-    const char *reason = clocks.with_node_0 ? "time namespaces differ" : "boot ids differ";
+    const char *reason = node->job->clock.mode != CLOCK_AUTO ? "asked for" : clock_reason(&clocks);
     struct timespec wall;
     char id[17];
 
-    if (node->job->clock.mode != CLOCK_AUTO)
-        reason = "asked for";
-    else if (clocks.one_clock)
-        reason = "boot ids are equal";
     clock_gettime(CLOCK_REALTIME, &wall);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
     record_write(node->records, "ready",

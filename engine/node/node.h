@@ -102,7 +102,6 @@ struct node {
 
     struct node_port *ports;
     size_t port_count;
-    bool has_shared_port; /**< a port carries other traffic too, such as the node's own records */
     struct port_location *places; /**< all ports of the run, by name */
     size_t place_count;
 

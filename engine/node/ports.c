@@ -360,7 +360,6 @@ int ports_survey(struct node *node)
         struct node_port *port = &node->ports[i];
 
         rc = choose_transports(port, &node->err);
-        node->has_shared_port |= port->conf.shared;
         kernel_first |= node->job->bind && port->leaves_kernel &&
                         (port->capabilities & (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)) != 0;
         if (rc == 0)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prng.h"
 
-#include <math.h>
-
 #define FRACTION_BITS 53
 
 uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
@@ -10,39 +8,21 @@ uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
     return prng_bits(prng_bits(seed, src), dst);
 }
 
-/* Return 2^x for 0 <= x, without the C library's exp(), whose last bit differs between versions:
- * both ends must draw the same size. x = whole + 20 binary digits, 2^(2^-k) for each; a square root
- * is exact to its last bit (IEEE 754, 5.4.1). */
+/* Return 2^x for 0 <= x, linear between whole x: exact in a double, since both ends must draw the
+ * same size, and the C library's exp() differs between versions. */
 static double power_of_two(double x)
 {
     uint32_t whole = (uint32_t)x;
-    double rest = x - whole, power = (double)(UINT64_C(1) << whole), root = 2;
 
-    for (unsigned i = 0; i < 20; i++) {
-        root = sqrt(root);
-        rest *= 2;
-        if (rest >= 1) {
-            rest -= 1;
-            power *= root;
-        }
-    }
-    return power;
+    return (double)(UINT64_C(1) << whole) * (1 + x - whole);
 }
 
-/* Return the greatest x, in steps of 2^-20, with 2^x <= value, for values from 1 to 2^32. */
+/* Return the x of power_of_two() for a value of at least 1. */
 static double logarithm(uint64_t value)
 {
-    double low = 0, high = 33;
+    unsigned whole = 63 - (unsigned)__builtin_clzll(value);
 
-    while (high - low > 0x1p-20) {
-        double middle = (low + high) / 2;
-
-        if (power_of_two(middle) <= (double)value)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return whole + (double)value / (double)(UINT64_C(1) << whole) - 1;
 }
 
 struct prng_sizes prng_sizes(uint64_t seed, uint32_t least, uint32_t most)

@@ -68,7 +68,8 @@ uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst);
 
 /**
  * @brief Random sizes from `least` to `most` bytes, both included, uniform in their logarithm (as
- * in Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems").
+ * in Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems"), and within a
+ * power of two in themselves.
  */
 struct prng_sizes {
     uint64_t seed;

@@ -37,7 +37,6 @@ struct records {
     STAILQ_HEAD(, line) queue;
     atomic_size_t queue_count;
     size_t queue_bytes;
-    bool held;
     atomic_llong closing_ns; /* time limit of the last writes; 0: not closing */
     atomic_ullong dropped;
     atomic_bool broken;
@@ -73,7 +72,7 @@ static void *writer(void *context)
         int rc = 0;
 
         pthread_mutex_lock(&records->lock);
-        while ((STAILQ_EMPTY(&records->queue) || records->held) && records->closing_ns == 0)
+        while (STAILQ_EMPTY(&records->queue) && records->closing_ns == 0)
             pthread_cond_wait(&records->filled, &records->lock);
         line = STAILQ_FIRST(&records->queue);
         if (line != NULL) {
@@ -190,14 +189,12 @@ void record_send(struct records *records, json_t *record, bool droppable)
     }
     json_decref(record);
     pthread_mutex_lock(&records->lock);
-    /* Wait while the queue is full and its reader still reads; held records are released. */
+    /* Wait while the queue is full and its reader still reads. */
     while (!droppable && rc == 0 && records->queue_bytes > QUEUE_BYTES_MAX &&
            !records_broken(records)) {
         int64_t until_ns = clock_now() + STALLED_NS;
         struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
 
-        records->held = false;
-        pthread_cond_signal(&records->filled);
         rc = pthread_cond_clockwait(&records->taken, &records->lock, CLOCK_MONOTONIC, &until);
     }
     if (!droppable && records->queue_bytes > QUEUE_BYTES_MAX)
@@ -227,14 +224,6 @@ void record_event(struct records *records, const char *what, const char *port, c
     record_write(records, "event",
                  RECORD_ROWS({"kind", json_string(what)}, {"port", record_text(port)},
                              {"text", record_text(text)}));
-}
-
-void records_hold(struct records *records, bool hold)
-{
-    pthread_mutex_lock(&records->lock);
-    records->held = hold;
-    pthread_cond_signal(&records->filled);
-    pthread_mutex_unlock(&records->lock);
 }
 
 bool records_crowded(const struct records *records)

@@ -132,17 +132,6 @@ void record_event(struct records *records, const char *what, const char *port, c
  */
 bool records_crowded(const struct records *records);
 /**
- * @brief Hold records back, or release them: on a shared port, records must not disturb the
- * measurement.
- *
- * Closing releases them.
- *
- * @param records Writer of records.
- * @param hold Hold them back.
- */
-void records_hold(struct records *records, bool hold);
-
-/**
  * @brief Return the number of dropped records.
  *
  * @param records Writer of records.

@@ -274,7 +274,6 @@ static void start(struct phase_run *run)
     struct node *node = run->trial->node;
     const struct phase *phase = &run->template;
 
-    records_hold(node->records, node->has_shared_port);
     assign_lanes(run);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
@@ -417,7 +416,6 @@ static int run_phase(struct trial *trial, uint32_t number)
     if (rc == 0) {
         start(&run);
         rc = await_workers(&run);
-        records_hold(node->records, false);
         check_schedules(&run);
         lanes_gather(&run);
         read_hardware(&run, false);

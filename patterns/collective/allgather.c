@@ -45,38 +45,10 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
         steps_send(steps, rank - 1, all);
 }
 
-/* Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in
- * Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997. The rank collects its own part and
- * the following ranks' parts in this order, doubling their number; then it rotates the parts. */
-static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
-{
-    uint32_t n = plan->n, rank = steps->rank, end = n - rank;
-    struct partition turned = partition_each((struct piece){0, plan->bytes}, n);
-    struct partition result = turned;
-
-    result.at = rank > 0 ? n * plan->bytes : 0;
-    steps_hold_of(steps, STEPS_INPUT, rank, (struct piece){0, plan->bytes});
-    for (uint32_t have = 1; have < n; have *= 2) {
-        uint32_t more = have < n - have ? have : n - have;
-
-        steps_send(steps, (rank + n - have) % n, partition_range(&turned, 0, more));
-        steps_receive(steps, (rank + have) % n, partition_range(&turned, have, have + more));
-        if (have < n - have)
-            steps_next(steps);
-    }
-    if (rank > 0) {
-        steps_copy(steps, partition_range(&result, rank, n), 0);
-        steps_copy(steps, partition_range(&result, 0, rank), partition_piece(&turned, end).at);
-    }
-    for (uint32_t source = 0; source < n; source++)
-        if (source != rank || rank > 0)
-            steps_hold_of(steps, STEPS_RESULT, source, partition_piece(&result, source));
-}
-
 const struct pattern_kind kind_allgather = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .algorithms = {"ring", "recursive-doubling", "bruck"},
-    .emit = {emit_ring, emit_doubling, emit_bruck},
+    .algorithms = {"ring", "recursive-doubling"},
+    .emit = {emit_ring, emit_doubling},
 };
 
 const struct pattern_kind kind_allgatherv = {

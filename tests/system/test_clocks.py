@@ -68,7 +68,10 @@ def test_a_time_namespace_is_another_clock() -> None:
 def test_a_clock_that_is_not_shared_is_refused() -> None:
     first, second = _nodes({"mode": "shared"}, _set_off())
     (error,) = second.of("error")
-    assert "clock: shared, but n1 and n0 are in different time namespaces" in error["text"]
+    assert (
+        "clock: shared, but n1 and n0 have different clocks (time namespaces differ)"
+        in error["text"]
+    )
     assert "clock: estimated" in error["text"]
     assert second.status == 2
     assert first.status != 0

@@ -85,18 +85,6 @@ TEST(queues_leave_every_lane_a_core)
     assert_int_equal(cores_queues(&ask, 1), 1);
 }
 
-TEST(this_machine_has_a_core)
-{
-    struct core cores[CORES_MAX];
-    size_t count = cores_usable(cores, false);
-
-    assert_true(count >= 1);
-    assert_true(cores_usable(cores, true) >= count);
-    assert_int_equal(cores_usable(cores, false), count); /* nothing has changed */
-    for (size_t i = 1; i < count; i++)
-        assert_true(cores[i].number > cores[i - 1].number);
-}
-
 /* The nice value with which the process was started is restored. */
 TEST(what_was_claimed_is_given_back)
 {

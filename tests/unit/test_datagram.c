@@ -52,36 +52,6 @@ static struct datagram random_datagram(unsigned type, uint64_t *random)
     return datagram;
 }
 
-/* Fields are little-endian, and only the maxima that carry a value take bytes. */
-TEST(has_a_documented_layout)
-{
-    static const char right[] =
-        "SB\5\2\x14\x13\x12\x11\x24\x23\x22\x21\x34\x33\x32\x31\x44\x43\x42\x41\x51\0\0\0"
-        "\x68\x67\x66\x65\x64\x63\x62\x61\x78\x77\x76\x75\x74\x73\x72\x71"
-        "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
-        "\xff\xff\xff\xff\xff\xff\xff\xff\x8\0\0\0\2\0\0\0\0\0\0\0\0\0\0\x80\x9\0\0\0\0\0\0";
-    struct datagram datagram = {.type = DATAGRAM_ARRIVAL,
-                                .sender = 0x11121314,
-                                .recipient = 0x21222324,
-                                .entered = 0x31323334,
-                                .epoch = 0x41424344,
-                                .round = 0x51,
-                                .from = 0x6162636465666768,
-                                .to = 0x7172737475767778,
-                                .origin_ns = 1,
-                                .receive_ns = 2,
-                                .transmit_ns = 3,
-                                .root_offset_ns = 4,
-                                .root_bound_ns = -1};
-    uint8_t bytes[DATAGRAM_MAX];
-
-    barrier_values_clear(&datagram.values);
-    datagram.values.states = 8;
-    datagram.values.maximum[1] = 9;
-    assert_int_equal(datagram_write(&datagram, key, bytes), sizeof(right) + DATAGRAM_SEAL_BYTES);
-    assert_memory_equal(bytes, right, sizeof(right));
-}
-
 /* A datagram is refused under another key, run id or number of nodes, with any bit changed, and at
  * any other length. */
 TEST(refuses_what_is_not_as_it_was_sealed)

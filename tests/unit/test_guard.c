@@ -17,8 +17,6 @@
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
-static const struct guard_rules plain = {.driver = "af_packet"};
-
 /* --- maps drawn by hand --- */
 
 static void draw(struct guard_map *map, const char *links)
@@ -61,8 +59,7 @@ TEST_ROWS(each_drawing_is_judged, "map")
     char driver[16];
     const struct guard_rules rules = {.driver = driver,
                                       .shared = strstr(fields[3], " shared") != NULL,
-                                      .isolates_flows = strstr(fields[3], " isolates") != NULL,
-                                      .leaves_kernel = strstr(fields[3], " leaves") != NULL};
+                                      .isolates_flows = strstr(fields[3], " isolates") != NULL};
     struct guard_map map = {0};
     struct err err = {0};
     int code;
@@ -233,14 +230,6 @@ TEST_BETWEEN(each_scenario_is_judged, NULL, away_with)
             must(line);
     }
     fclose(scenarios);
-}
-
-TEST(a_namespace_that_is_not_there)
-{
-    struct err err = {0};
-
-    assert_int_equal(guard_check_interface("test-guard-none", "v0", &plain, &err), -ENOENT);
-    assert_says(err.text, "test-guard-none");
 }
 
 /* DPDK drives the device without its kernel driver, so no other program can share it. */

@@ -917,46 +917,22 @@ TEST(a_chain_loads_all_its_ports)
 #define TWO_PORTS                                                                                  \
     "ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, {name: b}]"
 
-/* Keys whose effect no test above shows, and defaults without them. */
-TEST(every_key_has_its_value_or_default)
+/* Defaults that follow from other keys. */
+TEST(sizes_have_defaults_by_others)
 {
-    struct description plain, full;
-    const struct model_conf *a = &plain.conf, *b = &full.conf;
+    struct description description;
+    const struct model_conf *conf = &description.conf;
     struct err err;
 
-    assert_int_equal(read_keys(&plain, &err, TWO_PORTS), 0);
     assert_int_equal(
-        read_keys(&full, &err,
-                  "seed: 7, mtu: 9000, sharing: shared, flows: tags, poll: true, pause: {send: "
-                  "true, high: 9, low: 3}, collapse: {above_percent: 50, to_percent: 10}, "
-                  "faults: [{kind: corrupt}], " TWO_PORTS),
+        read_keys(&description, &err,
+                  "buffer: 4000, collapse: {above_percent: 50, to_percent: 10}, " TWO_PORTS),
         0);
-    const uint64_t rows[][4] = {
-        /* of the plain description, of the full one; expected of each */
-        {a->seed, b->seed, 0, 7},
-        {a->mtu, b->mtu, 1500, 9000},
-        {a->queueing, a->shared, MODEL_OUTPUT, false},
-        {a->by_tag, plain.poll, false, false},
-        {b->by_tag, full.poll, true, true},
-        {a->buffer_bytes, a->input_bytes, 131072, 131072},
-        {a->capacity_bps, a->fault_count, 0, 0},
-        {a->table.size, a->table.learn_per_s, 8192, 0},
-        {a->table.ageing_ms, (uint64_t)a->latency_ns, 300000, 0},
-        {b->collapse.window_ms, (uint64_t)b->collapse.recover, 20, 25},
-        {a->pause.send, b->pause.send, false, true},
-        {a->pause.low_bytes, b->pause.low_bytes, 32768, 3},
-        {a->ports[0].buffer_bytes, a->ports[1].rate_bps, 4096, 0},
-        {b->faults[0].one_in, b->faults[0].hold_ms, 1, 20},
-        {b->shared, b->fault_count, true, 1},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (memcmp(rows[i], rows[i] + 2, 2 * sizeof **rows) != 0)
-            fail_msg("row %zu: %llu, %llu", i, (unsigned long long)rows[i][0],
-                     (unsigned long long)rows[i][1]);
-    assert_string_equal(a->ports[0].vdev, "net_null0");
-    assert_string_equal(a->ports[0].iface, "p1");
-    mapping_free(&full.memory);
-    mapping_free(&plain.memory);
+    assert_int_equal(conf->input_bytes, 4000);
+    assert_int_equal(conf->pause.high_bytes, 2000);
+    assert_int_equal(conf->pause.low_bytes, 1000);
+    assert_float_equal(conf->collapse.recover, 25, 0);
+    mapping_free(&description.memory);
 }
 
 /* Keys alone, or beside ports that are right. */

@@ -180,23 +180,6 @@ TEST_BETWEEN(attributes_are_read_or_missing, begin, end)
     assert_int_equal(dump(), -EPROTO);
 }
 
-TEST(the_loopback_is_read)
-{
-    int fd = netlink_open();
-    struct link_state link;
-    struct in_addr here = {htonl(INADDR_LOOPBACK)}, there = {htonl(0xc6120001)};
-
-    assert_true(fd >= 0);
-    assert_int_equal(link_read(fd, (int)if_nametoindex("lo"), &link), 0);
-    assert_int_equal(link.type, ARPHRD_LOOPBACK);
-    assert_true(link.flags & IFF_LOOPBACK);
-    assert_true(link.mtu > 1000);
-    assert_int_equal(link_read(fd, 999999, &link), -ENODEV);
-    assert_true(route_is_local(fd, AF_INET, &here, 0));
-    assert_false(route_is_local(fd, AF_INET, &there, 0));
-    close(fd);
-}
-
 /* The kernel counts frames that the host drops, and frames without a carrier, in tx_dropped. */
 TEST(drops_without_a_carrier_are_not_the_hosts)
 {

@@ -475,20 +475,6 @@ TEST_ROWS(an_iteration_sends_this, "sent")
     pattern_plan_free(plan);
 }
 
-/* Fields: a phase, and the ranks to which its cycle leads from rank 0 on. */
-TEST_ROWS(cycles_go_this_way, "cycle")
-{
-    struct pattern_plan *plan = plan_of(request_of(row));
-    uint32_t phase = (uint32_t)atoi(row->fields[2]);
-    struct pattern_flow flow = {.dst = 0};
-
-    for (char *next = strtok(row->fields[3], " "); next != NULL; next = strtok(NULL, " ")) {
-        pattern_flows(plan, phase, flow.dst, PATTERN_SENDS, &flow, 1);
-        assert_int_equal(flow.dst, atoi(next));
-    }
-    pattern_plan_free(plan);
-}
-
 /* --- refusals ------------------------------------------------------------------------------- */
 
 TEST_ROWS(wrong_requests_are_refused, "refused")
@@ -499,40 +485,6 @@ TEST_ROWS(wrong_requests_are_refused, "refused")
     assert_int_equal(pattern_plan_make(&plan, request_of(row), why, sizeof(why)), -EINVAL);
     assert_string_equal(why, row->fields[2]);
     assert_null(plan);
-}
-
-TEST(refusals_have_as_much_room_as_they_get)
-{
-    const struct pattern_request nameless = {.n = 8},
-                                 odd = {.name = "aapc", .n = 12, .order = "xor"};
-    struct pattern_plan *plan = NULL;
-    char why[10];
-
-    assert_int_equal(pattern_plan_make(&plan, &nameless, why, sizeof(why)), -EINVAL);
-    assert_int_equal(pattern_plan_make(&plan, &odd, why, sizeof(why)), -EINVAL);
-    assert_string_equal(why, "order xor");
-    assert_int_equal(pattern_plan_make(&plan, &odd, NULL, 0), -EINVAL);
-    assert_null(plan);
-}
-
-/* --- room ----------------------------------------------------------------------------------- */
-
-TEST(room_limits_what_is_written)
-{
-    struct pattern_plan *plan = plan_of(&(struct pattern_request){.name = "full_mesh", .n = 10});
-    struct pattern_plan *shift = plan_of(&(struct pattern_request){.name = "aapc", .n = 200});
-    struct pattern_flow flows[4] = {[3] = {.src = 77, .dst = 77}};
-    char name[5] = "";
-
-    assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_SENDS, flows, 3), 9);
-    assert_int_equal(flows[2].dst, 7);
-    assert_int_equal(flows[3].src, 77);
-    assert_int_equal(pattern_flows(plan, 0, 4, PATTERN_RECEIVES, NULL, 0), 9);
-    assert_int_equal(pattern_phase_name(shift, 99, name, sizeof(name)), strlen("distance 100"));
-    assert_string_equal(name, "dist");
-    pattern_plan_free(shift);
-    pattern_plan_free(plan);
-    pattern_plan_free(NULL);
 }
 
 /* --- wrong results -------------------------------------------------------------------------- */
@@ -573,61 +525,6 @@ TEST_ROWS(wrong_elements_are_named, "wrong")
     assert_int_equal(executor->execution.verified, 1);
     sim_free();
     pattern_plan_free(plan);
-}
-
-#define ADDED 3u /* elements: a rank's number of random numbers */
-
-/* Return the values that a rank adds in a reduce. */
-static void added_by(const struct pattern_plan *plan, uint32_t rank, float values[ADDED])
-{
-    struct schedule schedule = schedule_of(plan, 0, rank);
-    float memory[3 * ADDED];
-
-    schedule_fill(&schedule, memory);
-    memcpy(values, memory, ADDED * sizeof(*values));
-    schedule_free(&schedule);
-}
-
-/* Rank 0 finds values of another rank in place of the right one's, and values in another's
- * place. */
-TEST(another_rank_s_values_or_place_are_found)
-{
-    static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};
-    static const uint32_t distances[] = {1, 41, 64, 205, 211, 251, 256, 1681, 2008, 4096, 32768};
-
-    for (EACH(number, numbers)) {
-        uint32_t n = *number;
-        float memory[3 * ADDED] = {0}, *sum = memory + ADDED, right[ADDED] = {0}, out[ADDED];
-        struct pattern_plan *plan =
-            plan_of(&(struct pattern_request){.name = "reduce", .n = n, .bytes = sizeof(right)});
-        struct schedule schedule = schedule_of(plan, 0, 0);
-        struct schedule_wrong wrong;
-
-        for (uint32_t rank = 0; rank < n; rank++) {
-            added_by(plan, rank, out);
-            for (uint32_t k = 0; k < ADDED; k++)
-                right[k] += out[k];
-        }
-        memcpy(sum, right, sizeof(right));
-        assert_true(schedule_verify(&schedule, memory, &wrong));
-        sum[0] = right[1];
-        sum[1] = right[0];
-        assert_false(schedule_verify(&schedule, memory, &wrong));
-        for (EACH(distance, distances))
-            for (uint32_t rank = 1; rank + *distance < n; rank += 1 + n / 8) {
-                float in[ADDED];
-
-                added_by(plan, rank, out);
-                added_by(plan, rank + *distance, in);
-                for (uint32_t k = 0; k < ADDED; k++)
-                    sum[k] = right[k] - out[k] + in[k];
-                if (schedule_verify(&schedule, memory, &wrong))
-                    fail_msg("of %u ranks, %u's values instead of %u's are not found", n,
-                             rank + *distance, rank);
-            }
-        schedule_free(&schedule);
-        pattern_plan_free(plan);
-    }
 }
 
 /* One changed bit of one message shows in the result of every function that moves or reduces data.

@@ -121,24 +121,6 @@ TEST(what_can_not_be_written_is_noticed)
     }
 }
 
-TEST_BETWEEN(records_that_are_held_come_later, open_records, NULL)
-{
-    struct pollfd ready = {.fd = fileno(reader), .events = POLLIN};
-
-    records_hold(records, true);
-    send_numbers("flow", 2, false);
-    assert_int_equal(poll(&ready, 1, 200), 0);
-    records_hold(records, false);
-    assert_int_equal(next_number("flow"), 0);
-    assert_int_equal(next_number("flow"), 1);
-    records_hold(records, true);
-    send_numbers("flow", 1, false);
-    close_records(NULL); /* releases them */
-    assert_int_equal(next_number("flow"), 0);
-    assert_int_equal(next_number("flow"), -1);
-    fclose(reader);
-}
-
 #define BIG 300000u /* bytes of a record that no pipe holds */
 #define BIGS 1000   /* total bytes that exceed the limit of waiting records */
 

@@ -334,24 +334,3 @@ TEST(judges_what_the_kernel_says)
         assert_int_equal(found.esterror_ns, c->kernel.esterror * 1000);
     }
 }
-
-TEST(reads_this_machines_clocks)
-{
-    struct tsc_mark begin_mark = tsc_now(), none = {.ticks = 0};
-    struct kernel_sync_status found;
-    struct timespec real;
-    int64_t realtime_ns;
-
-    kernel_sync_read(&found);
-    clock_gettime(CLOCK_REALTIME, &real);
-    realtime_ns = (int64_t)real.tv_sec * S + real.tv_nsec;
-    assert_true(llabs(found.offset_ns - (realtime_ns - clock_now())) < 100 * MS);
-    assert_true(found.maxerror_ns > 0);
-
-    assert_true(tsc_hz(&none) == 0);
-    if (begin_mark.ticks == 0)
-        return; /* no invariant counter */
-    assert_true(tsc_hz(&(struct tsc_mark){begin_mark.ticks, clock_now()}) == 0); /* too early */
-    clock_sleep_until(begin_mark.at_ns + 110 * MS);
-    assert_true(tsc_hz(&begin_mark) > 1e8 && tsc_hz(&begin_mark) < 1e10);
-}
