@@ -15,10 +15,9 @@ struct doc_plan;
 struct records;
 
 struct run_conf {
-    const char *file;  /* file of the documents; NULL: standard input */
-    const char *name;  /* name of this node; NULL: the host's */
-    const char *netns; /* namespace to enter first; NULL: none */
-    bool plan;         /* print the plan of a plan document, and send nothing */
+    const char *file; /* file of the documents; NULL: standard input */
+    const char *name; /* name of this node; NULL: the host's */
+    bool plan;        /* print the plan of a plan document, and send nothing */
 };
 
 /**

@@ -14,14 +14,13 @@
 #include <sys/auxv.h>
 
 static const char usage[] =
-    "usage: switchbench-node [FILE] [--name NAME] [--netns NAME] [--plan] [--version] [--help]\n"
+    "usage: switchbench-node [FILE] [--name NAME] [--plan] [--version] [--help]\n"
     "\n"
     "One node of a Switchbench run: reads JSON documents, one a line, from FILE or standard "
     "input,\n"
     "sends and receives as they say, writes one JSON record a line to standard output.\n"
     "\n"
     "  --name NAME    this node's name in the job (default: the host's name)\n"
-    "  --netns NAME   enter this network namespace first\n"
     "  --connection SSH_CONNECTION\n"
     "                 address of the controller, when the environment lacks it (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
@@ -33,14 +32,13 @@ static const char usage[] =
     "  switchbench plan CONF --job job.ndjson      # once; copy job.ndjson to both, mode 0600\n"
     "  switchbench-node job.ndjson --name node1    # on each, with its own name\n";
 
-enum { NAME, NETNS, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
+enum { NAME, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 
 /* Read the options: the value of each; "": it is given and takes none; NULL: it is not given. */
 static int parse_options(int argc, char **argv, const char *said[WORDS], struct err *err)
 {
     static const struct option known[] = {
         {"name", required_argument, NULL, NAME},
-        {"netns", required_argument, NULL, NETNS},
         {"connection", required_argument, NULL, CONNECTION},
         {"reach", required_argument, NULL, REACH},
         {"plan", no_argument, NULL, PLAN},
@@ -93,7 +91,7 @@ int main(int argc, char **argv)
         rc = control_check(said[REACH], stdin, stdout, &err);
         status = rc < 0 ? err_status(rc) : 0;
     } else if (rc == 0) {
-        const struct run_conf conf = {said[FILE_NAME], said[NAME], said[NETNS], said[PLAN] != NULL};
+        const struct run_conf conf = {said[FILE_NAME], said[NAME], said[PLAN] != NULL};
 
         status = run(&conf, &err);
     }

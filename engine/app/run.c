@@ -3,7 +3,6 @@
 
 #include "clock.h"
 #include "log.h"
-#include "netns.h"
 #include "node.h"
 #include "registry.h"
 #include "trial.h"
@@ -41,17 +40,13 @@ static int set_up(struct node *node, const struct run_conf *conf)
 {
     static char host[64];
     sigset_t signals;
-    int previous, rc = 0;
+    int rc;
 
     gethostname(host, sizeof host - 1);
     /* A loader that started the program (engine/start.c) has set its own name. */
     prctl(PR_SET_NAME, "switchbench-node");
     node->name = conf->name != NULL ? conf->name : host;
     log_setup(node->name);
-    if (conf->netns != NULL)
-        rc = netns_enter(conf->netns, &previous, &node->err);
-    if (rc < 0)
-        return rc;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);

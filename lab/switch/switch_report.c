@@ -89,11 +89,10 @@ static void put_ports(const struct switch_report *report, const struct model_tru
         const struct model_port_truth *of = &truth->ports[i];
 
         put(report, "port",
-            json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "port",
+            json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "port",
                       port_name(report, i), "lost_before", count(report->port_array->ports[i].lost),
                       COUNT(received), COUNT(received_bytes), COUNT(sent), COUNT(sent_bytes),
-                      COUNT(pause_sent), COUNT(pause_received), COUNT(control_received),
-                      COUNT(queue_high_bytes), COUNT(input_high_bytes), "dropped",
+                      COUNT(pause_sent), COUNT(pause_received), COUNT(control_received), "dropped",
                       drops(of->dropped)));
     }
 }

@@ -2,9 +2,7 @@
  *
  * Fuzzing of all that datagrams reach: the parser, and behind it the state machine, as if the
  * fuzzer held the key. The input is a sequence of records: one byte of time that passes (ms), two
- * bytes of length, then the datagram's bytes, which are sealed here. Built with -fsanitize=fuzzer
- * by clang; tests/unit/test_datagram.c runs the same entry point on seeded inputs with any
- * compiler.
+ * bytes of length, then the datagram's bytes, which are sealed here.
  */
 #include "fuzz.h"
 #include "membership.h"

@@ -210,10 +210,8 @@ struct model_port_truth {
     uint64_t sent, sent_bytes;
     uint64_t dropped[MODEL_DROPS];
     uint64_t pause_sent, pause_received, control_received;
-    uint64_t queue_high_bytes; /**< high-water mark of the output's queue */
-    uint64_t input_high_bytes; /**< maximum bytes inside that arrived by this port */
-    uint64_t queue_bytes;      /**< bytes now in the output's queue */
-    uint64_t input_bytes;      /**< bytes now inside that arrived by this port */
+    uint64_t queue_bytes; /**< bytes now in the output's queue */
+    uint64_t input_bytes; /**< bytes now inside that arrived by this port */
 };
 
 struct model_fault_truth {
@@ -329,8 +327,8 @@ void model_refused(struct model *model, const struct model_frame *frame, enum mo
 void model_reset(struct model *model, int64_t down_ns);
 
 /**
- * @brief Reset a switch's counts to zero, high-water marks to the present values, and faults to
- * their seeds, for a switch without frames inside.
+ * @brief Reset a switch's counts to zero, and faults to their seeds, for a switch without frames
+ * inside.
  *
  * @param model Switch.
  */

@@ -55,12 +55,8 @@ struct model_frame *frame_copy(struct model *model, const struct model_frame *fr
 
 static void frame_store(struct model *model, struct model_frame *frame)
 {
-    struct model_port_truth *truth = &model->truth[frame->in];
-
     frame->marks |= MARK_STORED;
-    truth->input_bytes += frame_size(frame);
-    if (truth->input_bytes > truth->input_high_bytes)
-        truth->input_high_bytes = truth->input_bytes;
+    model->truth[frame->in].input_bytes += frame_size(frame);
     pause_stored(model, frame->in);
 }
 
@@ -99,12 +95,8 @@ static bool has_room(const struct model *model, const struct model_frame *frame)
 
 static void take_room(struct model *model, unsigned port, int64_t bytes)
 {
-    struct model_port_truth *truth = &model->truth[port];
-
-    truth->queue_bytes += (uint64_t)bytes;
+    model->truth[port].queue_bytes += (uint64_t)bytes;
     model->shared_bytes += (uint64_t)bytes;
-    if (truth->queue_bytes > truth->queue_high_bytes)
-        truth->queue_high_bytes = truth->queue_bytes;
 }
 
 /* The output's processor stays busy for some time after an overload. The load that it would hold

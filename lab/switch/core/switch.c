@@ -162,9 +162,7 @@ void model_clear(struct model *model)
 
         model->truth[i] = (struct model_port_truth){
             .queue_bytes = truth->queue_bytes,
-            .queue_high_bytes = truth->queue_bytes,
             .input_bytes = truth->input_bytes,
-            .input_high_bytes = truth->input_bytes,
         };
     }
     faults_clear(model);
