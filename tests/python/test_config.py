@@ -408,7 +408,7 @@ def test_a_size_is_the_same_in_every_place(unit: str) -> None:
     read = topology.parse({"topology": 1} | keys, "t")
     assert read.nodes[0].queue_bytes == 2048 * size
     assert TypeAdapter(fields.Size).validate_python(text) == size
-    assert Behaviour.model_validate({"memory": text}).memory == size
+    assert Behaviour.model_validate({"input_buffer": text}).input_buffer == size
 
 
 def limit(clause: Any) -> float:
