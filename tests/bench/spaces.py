@@ -30,8 +30,7 @@ def _ip(*words: str) -> None:
 def spaces(count: int, *ifaces: str) -> Iterator[list[str]]:
     """Yield the names of so many namespaces, each with these interfaces (`ctl0`), without IPv6.
 
-    The switch's end of interface `place` of namespace `index` is `p{place}-{index}`, in the
-    namespace that switch_of names.
+    The switch's end of interface `place` of namespace `index` is `p{place}-{index}`.
     """
     names = [f"sbb{os.getpid()}n{index}" for index in range(count)]
     switch = f"sbb{os.getpid()}s"
@@ -59,8 +58,3 @@ def spaces(count: int, *ifaces: str) -> Iterator[list[str]]:
         for name in (*names, switch):
             command = ["ip", "netns", "del", name]
             subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
-
-
-def switch_of(name: str) -> str:
-    """Return the namespace of the bridges that a namespace is at."""
-    return f"{name.partition('n')[0]}s"

@@ -8,11 +8,9 @@ machine does hits both. Ours verifies every byte that comes, iperf3 looks at non
 
   throughput  payload at the receiver, over the whole time of sending (nobody warms up)
   CPU         user and system time of both processes, from their starts to their ends, per GB that
-              they moved in that time; and the machine's (elapsed - idle), which counts what the
-              kernel does outside of the two and whatever else runs
+              they moved in that time
 
-Segments are as the kernel has them on veth (TSO and GSO on), and as the lab sets them (off: each
-frame goes through the switch by itself).
+Segments are as the kernel has them on veth (TSO and GSO on).
 
     tests/bench/tcp_iperf3.py [--node build/engine/switchbench-node] [--rounds 5]
 """
@@ -28,34 +26,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common import NODE, Figures, arguments, beside_peer, need, switchbench
-from spaces import address, inside, spaces, switch_of
+from spaces import address, inside, spaces
 
 HOSTS = ("a", "b")
 MESSAGE_BYTES = 128 * 1024
 CONGESTION = "cubic"
-RATE, CPU, MACHINE = "Gbit/s", "CPU s/GB", "of the machine s/GB"
-
-
-def set_offloads(names: Sequence[str], state: str) -> None:
-    """Leave segmentation to a NIC that isn't there (`on`), or to the kernel (`off`)."""
-    ports = [(name, "eth0") for name in names]
-    ports += [(switch_of(name), f"p0-{index}") for index, name in enumerate(names)]
-    for place, iface in ports:
-        words = [word for name in ("tso", "gso", "gro") for word in (name, state)]
-        subprocess.run(inside(place, "ethtool", "-K", iface, *words), check=True)
+RATE, CPU = "Gbit/s", "CPU s/GB"
 
 
 class Pair:
-    """A program's two processes, and what they and the machine spend while they live."""
+    """A program's two processes, and the CPU time that they spend."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._idle_s, self._began_s = self._idle(), time.monotonic()
-
-    @staticmethod
-    def _idle() -> float:
-        """Return the idle time of all cores since boot."""
-        return float(Path("/proc/uptime").read_text().split()[1])
 
     def start(self, command: Sequence[str], output: Path) -> None:
         """Start one of them; what it prints goes into a file."""
@@ -72,13 +55,10 @@ class Pair:
             self._cpu_s += used.ru_utime + used.ru_stime
             if process.returncode != 0:
                 raise SystemExit(f"{process.args!r} ended with {process.returncode}")
-        elapsed_s = (time.monotonic() - self._began_s) * (os.cpu_count() or 1)
-        self._machine_s = elapsed_s - (self._idle() - self._idle_s)
 
     def figures(self, bps: float, moved_bytes: float) -> Figures:
         """Return a run's figures from what its program says and what it spent."""
-        gb = moved_bytes / 1e9
-        return {RATE: bps / 1e9, CPU: self._cpu_s / gb, MACHINE: self._machine_s / gb}
+        return {RATE: bps / 1e9, CPU: self._cpu_s / (moved_bytes / 1e9)}
 
 
 def write_job(folder: Path, streams: int, seconds: int) -> Path:
@@ -137,21 +117,18 @@ def iperf3(names: Sequence[str], streams: int, seconds: int, folder: Path) -> Fi
 
 def main() -> None:
     """Compare the chosen rows."""
-    asked = arguments(__doc__, node=NODE, streams=[1, 8], offloads=["on", "off"]).parse_args()
-    need("iperf3", "ethtool", "ip", root=True)
+    asked = arguments(__doc__, node=NODE, streams=[1, 8]).parse_args()
+    need("iperf3", "ip", root=True)
     seconds = max(1, round(asked.seconds))  # 0 is for ever to iperf3
     with spaces(len(HOSTS), "eth0", "ctl0") as names, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for offloads in asked.offloads:
-            set_offloads(names, offloads)
-            for streams in asked.streams:
-                job = write_job(folder, streams, seconds)
-                subjects = {
-                    "ours": lambda job=job: ours(names, asked.node.resolve(), job),
-                    "iperf3": lambda streams=streams: iperf3(names, streams, seconds, folder),
-                }
-                row = f"{streams} streams, TSO and GSO {offloads}"
-                beside_peer(row, asked.rounds, subjects, {RATE: 1.0}, {CPU: 1.0})
+        for streams in asked.streams:
+            job = write_job(folder, streams, seconds)
+            subjects = {
+                "ours": lambda job=job: ours(names, asked.node.resolve(), job),
+                "iperf3": lambda streams=streams: iperf3(names, streams, seconds, folder),
+            }
+            beside_peer(f"{streams} streams", asked.rounds, subjects, {RATE: 1.0}, {CPU: 1.0})
 
 
 if __name__ == "__main__":
