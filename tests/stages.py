@@ -68,6 +68,7 @@ FUZZED = ("datagram", "document", "frame", "probe_answer", "message")
 
 RELEASE = "build release"
 COVERAGE = "coverage"
+NODE = "engine/switchbench-node"
 
 # Ninja's line before each command.
 PROGRESS = re.compile(r"^\[\d+/\d+\] ")
@@ -130,7 +131,7 @@ MATRIX = (
         ("-Db_coverage=true", "-Doptimization=1"),
         slowness=2,
         quick=False,
-        targets=("meson-test-prereq",),
+        targets=("meson-test-prereq", NODE),
     ),
 )
 
@@ -295,9 +296,15 @@ def fuzz() -> Outcome:
 
 
 def coverage() -> Outcome:
-    """How much of each file of C the tests of the build for it ran; then it counts from zero."""
+    """Run the engine of that build as a program, then count, of each file of C, the lines that its
+    tests and the program ran; then they count from zero."""
+    folder = BUILDS / COVERAGE
+    command = [str(TOOLS / "pytest"), "-q", "tests/python/test_node.py"]
+    program = execute(command, {"SWITCHBENCH_NODE": str(folder / NODE)})
     words = ("--root", str(ROOT), "--exclude", "tests/", "--delete", "--sort", "uncovered-percent")
-    return plain(str(TOOLS / "gcovr"), *words, str(BUILDS / COVERAGE))
+    counted = plain(str(TOOLS / "gcovr"), *words, str(folder))
+    failed = program.returncode or counted.state != "passed"
+    return Outcome("failed" if failed else "passed", program.stdout + counted.text)
 
 
 def pytest(
