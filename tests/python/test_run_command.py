@@ -194,19 +194,6 @@ def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
     assert "node1 can't be started" in stage.summary()["errors"][0]
 
 
-def test_a_lost_host_without_which_nothing_can_be_planned_is_not_excluded(stage: Stage) -> None:
-    """The run keeps the host in its plan, and its errors give the reason."""
-    site, lost = make_site(launch="slurm"), "was lost before the first barrier"
-    stage.run = make_run(site, make_trial(site), on_missing="exclude")
-    outcome = Outcome([f"node1 {lost}"], 3, {"node1": lost})
-    stage.monkeypatch.setattr(Controller, "conduct", lambda *_: outcome)
-    assert stage.main().status == 3
-    result = stage.summary()
-    assert result["run"]["excluded_hosts"] == []
-    assert result["errors"][0] == f"node1 {lost}"
-    assert result["errors"][1].startswith("without node1 the run can't be planned: ")
-
-
 def test_a_site_that_run_can_not_start() -> None:
     with pytest.raises(ConfigurationError, match="launch: hand") as caught:
         launcher_for(make_site(launch="hand"))

@@ -97,10 +97,11 @@ def test_nodes_end_with_the_command(hosts: sshkit.Hosts, tmp_path: Path) -> None
 
 
 def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    """Two are out of reach, and one dies as soon as it has its job."""
+    """Two are out of reach, and one has no engine that starts."""
     config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023", "Host node8\n  Port 22023")
-    mortal = sshkit.engine(tmp_path, '[ "$*" != "--name node3" ] || { read -r job; exit 7; }')
-    site = hosts.site(config=str(config), engine=mortal) | {
+    at_node3 = 'case $SSH_CONNECTION in *" 100.64.0.3 "*) exit 7;; esac'
+    broken = sshkit.engine(tmp_path, at_node3)
+    site = hosts.site(config=str(config), engine=broken) | {
         "groups": {"left": "node[1-4]", "right": "node[5-8]"}
     }
     tests = [ALL_TO_ALL, {"pattern": "pairs", "partners": "across"}]
@@ -109,7 +110,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
     run = result.summary["run"]
     lost = {host["host"]: host["reason"] for host in run["excluded_hosts"]}
     assert set(lost) == {"node3", "node5", "node8"}
-    assert lost["node3"] == "it ended with status 7"
+    assert lost["node3"] == f"{broken} --version ended with status 7 (no word)"
     assert lost["node5"].startswith("it can't be reached (connect to host 100.64.0.5 port")
     left = [name for name in hosts.names if name not in lost]
     assert [node["node"] for node in run["nodes"]] == left
@@ -132,7 +133,8 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
 
 
 def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    site = hosts.site("node2", "node3", "node4", options={"ProxyJump": "node1"})
+    config = hosts.rewrite(tmp_path, "Host node2 node3 node4\n  ProxyJump node1")
+    site = hosts.site("node2", "node3", "node4", config=str(config))
     before = hosts.log("node3")
     assert hosts.run(tmp_path, configuration(site, tests=[ALL_TO_ALL])).complete
     log = hosts.log("node3").removeprefix(before)

@@ -184,16 +184,10 @@ class _Measurement:
         if not self.args.quiet:
             announce(self.run)
         outcome = self._conduct()
-        while self._excludes_lost(outcome):
-            self.directory.start_over()
-            self.dealt = documents.deal(self.run)
-            outcome = self._conduct()
         trials = outcome.trials or self.run.trials
         self.run = replace(self.run, trials=trials, again=outcome.again)
         with Deferred() as asked:  # measurements are written before a signal takes effect
             return self._conclude(outcome, asked)
-
-    # --- hosts that are excluded ---
 
     def _find_hosts(self) -> None:
         """Plan the run again without the hosts that cannot take part, or refuse it."""
@@ -201,40 +195,18 @@ class _Measurement:
             missing = self.launcher.gather(self.run.site.processes)
         if self.run.on_missing != "exclude" or len(missing) == len(self.run.site.processes):
             refuse(missing)
-        if missing:
-            self._exclude(missing)
-
-    def _excludes_lost(self, outcome: Outcome) -> bool:
-        """Exclude nodes that were lost before the first frame; return false where there are none.
-
-        A run that cannot be planned without them has one more fault.
-        """
-        lost = {host: f"it {why}" for host, why in outcome.lost.items()}
-        if not lost or self.run.on_missing != "exclude" or not self.run.site.launcher.is_far:
-            return False
-        before = self.run, self.left_out
-        try:
-            self._exclude(lost)
-            self._find_hosts()
-        except SwitchbenchError as error:
-            outcome.faults.append(str(error))
-            self.run, self.left_out = before
-            return False
-        return True
-
-    def _exclude(self, missing: Mapping[str, str]) -> None:
+        if not missing:
+            return
         for host, reason in missing.items():
             print(f"left out: {host}: {reason}", file=sys.stderr)
-        self.left_out = {**self.left_out, **missing}
-        names = tuple(self.left_out)
+        self.left_out = missing
         try:
-            fewer = compile_run(read_values(self.run.effective, without=names))
-            fewer = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
+            fewer = compile_run(read_values(self.run.effective, without=tuple(missing)))
+            self.run = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"without {', '.join(names)} the run can't be planned: {error}"
+                f"without {', '.join(missing)} the run can't be planned: {error}"
             ) from None
-        self.run = fewer
 
     # --- measuring ---
 

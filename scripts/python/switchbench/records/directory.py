@@ -114,11 +114,6 @@ class RunDirectory:
             with suppress(OSError):
                 self.path.rmdir()
 
-    def start_over(self) -> None:
-        """Remove the tables of nodes that never sent any traffic; nodes.log stays."""
-        for path in self.path.glob("*.arrows"):
-            path.unlink()
-
 
 class LineFile(AbstractContextManager["LineFile"]):
     """File that never has part of a line: a line is in the file when `write` returns."""

@@ -53,7 +53,7 @@ from ..records.schema import REPEATS, DamagedRecord, Record, parse
 from ..records.store import Begun, TableWriter
 from ..search.suites.declaration import TrialFacts
 from .launch.far import Launcher, end, is_readable, pipe_of
-from .nodes import Interrupt, LostError, Node, RemoteNodes
+from .nodes import Interrupt, Node, RemoteNodes
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes time
 READY_SLACK_S = 30.0
@@ -80,7 +80,7 @@ class Watcher(Protocol):
         """Do periodic work; called some times per second."""
 
 
-class MissedError(LostError):
+class MissedError(RunError):
     """Error: other nodes waited in vain for a node."""
 
 
@@ -90,8 +90,6 @@ class Outcome:
 
     faults: list[str] = field(default_factory=list)
     status: int = 0  # exit status of the command, apart from its verdict
-    # nodes lost before any traffic, with the reason
-    lost: dict[str, str] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()  # trials that searches chose
     again: tuple[Trial, ...] = ()  # trials that measured phases again
 
@@ -162,15 +160,15 @@ class Controller:
                 try:
                     self._converse(self._start(command))
                 except SwitchbenchError as error:
-                    self._note(error)
+                    self._outcome.fail(error)
                 finally:
                     for fault in self._binder.close():
-                        self._note(fault)
+                        self._outcome.fail(fault)
                     for phase in self._collector.rest():
                         self._keep(self._tables.add_phase, phase)
                     self._keep(self._tables.flush)
         except RunError as error:  # the disk is full, and events wait
-            self._note(error)
+            self._outcome.fail(error)
         return self._outcome
 
     # --- the conversation --------------------------------------------------------------------
@@ -214,9 +212,9 @@ class Controller:
             self._dismiss()
         except MissedError:
             self._ending = True
-            self._note(self._most_missed())
+            self._outcome.fail(self._most_missed())
         except SwitchbenchError as error:
-            self._note(error)
+            self._outcome.fail(error)
         finally:
             self._ending = True
             self._keep(self._tables.flush)  # ending a silent node takes seconds
@@ -238,8 +236,6 @@ class Controller:
             lost = node.ended_how()
         if lost is not None:
             self._outcome.faults[0] = f"{node.place} {lost}"
-            if node.name in self._outcome.lost:
-                self._outcome.lost[node.name] = lost
 
     def _idle(self) -> None:
         """Do the work due in each turn of a wait; raise errors that end the run from outside."""
@@ -469,7 +465,7 @@ class Controller:
             self._disk_is_full = True
             if not self._ending:
                 raise
-            self._note(error)
+            self._outcome.fail(error)
 
     def _most_missed(self) -> SwitchbenchError:
         """Return the error about the node that most others miss.
@@ -497,19 +493,13 @@ class Controller:
         said = text.removeprefix(f"{who} ")
         if self._missed is None or record.get("status") == 2:
             return _error(f"{place} {said}", record)
-        kind = LostError if record.get("gave_up") else MissedError
-        return kind(f"{place} {said}", {self._missed.name: said})
+        kind = RunError if record.get("gave_up") else MissedError
+        return kind(f"{place} {said}")
 
     def _fault(self, error: SwitchbenchError) -> None:
         """Raise an error, unless the run is ending: later errors are consequences."""
         if not self._ending:
             raise error
-
-    def _note(self, error: SwitchbenchError) -> None:
-        """Add a fault to the outcome, with the lost nodes where no traffic was sent yet."""
-        if isinstance(error, LostError) and not self._has_begun and not self._outcome.faults:
-            self._outcome.lost = error.nodes
-        self._outcome.fail(error)
 
 
 def permit_files(count: int) -> None:

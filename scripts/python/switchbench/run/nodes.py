@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -23,15 +23,6 @@ from .launch.far import pipe_of
 
 _CHUNK = 1 << 16
 _LAST_WORDS = 5  # lines of a node's log that are shown when it dies
-
-
-class LostError(RunError):
-    """Error: nodes have ended or do not answer."""
-
-    def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
-        """Store the message, and each lost node's reason."""
-        super().__init__(text)
-        self.nodes = dict(nodes)
 
 
 class Node:
@@ -284,8 +275,7 @@ class RemoteNodes:
                     if not done(node) and max(begin_s, node.last_record_s) < now_s - limit_s
                 ]
                 if late:
-                    silent = f"was silent for {limit_s:.0f} s"
-                    raise LostError(_late(late, what, limit_s), {n.name: silent for n in late})
+                    raise RunError(_late(late, what, limit_s))
             self.turn()
 
     def wait_for_ends(self, limit_s: float) -> None:
@@ -298,7 +288,7 @@ class RemoteNodes:
             self.turn(_END_TURN_S)
 
     def _check_ends(self, done: Callable[[Node], bool]) -> None:
-        """Raise LostError where a node has ended before its condition held."""
+        """Raise RunError where a node has ended before its condition held."""
         for gone in self.nodes:
             if gone.name in self.open_outputs or done(gone):
                 continue
@@ -312,8 +302,7 @@ class RemoteNodes:
             with suppress(SwitchbenchError):
                 self.turn()
             self._idle()  # a node may end because its switch did
-            why = self._how(gone)
-            raise LostError(f"{gone.place} {why}", {gone.name: why})
+            raise RunError(f"{gone.place} {self._how(gone)}")
 
     def close(self) -> None:
         """End all nodes within time limits, by end of input, then by signals.
