@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from configs import LAB, LAB_EXAMPLE, PAGE, PROJECT, again, needs_engine, read_text, write_files
 from switchbench.analysis.phases import ClockTable
@@ -30,8 +30,6 @@ from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import job_document
 from switchbench.plan.engine import PlanRefused, plan_size
 from switchbench.records.rows import Histogram
-from switchbench.topology import topology
-from switchbench.topology.form import Behaviour
 
 # --- YAML with positions --------------------------------------------------------------------------
 
@@ -357,58 +355,6 @@ def test_every_spelling_is_the_number_times_its_unit(kind: Quantity) -> None:
             assert kind.parse(f"{number:f}{space}{unit}") == number * units[unit]
 
     holds()
-
-
-def of_topology(text: str) -> int:
-    """Return a rate of a topology file's link."""
-    read = topology.parse({"topology": 1, "rate": text, "modules": ["m"], "nodes": {"n1": {}}}, "t")
-    return read.nodes[0].rate_bps
-
-
-def of_model(text: str) -> int:
-    found = Behaviour.model_validate({"capacity": text}).capacity
-    assert found is not None
-    return found
-
-
-def of_test(text: str) -> int:
-    load: Load = TypeAdapter(fields.LoadField).validate_python(text)
-    assert load.bps is not None
-    return int(load.bps)
-
-
-def of_site(text: str) -> int:
-    rate: int = TypeAdapter(fields.Rate).validate_python(text)
-    return rate
-
-
-def of_clause(text: str) -> int:
-    spec = {"measure": "throughput", "require": f">= {text}"}
-    return round(parse_clause(spec).limit * 1e6)
-
-
-PLACES = [of_topology, of_model, of_site, of_test, of_clause]
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("unit", [unit for unit in spellings(RATE) if unit])
-def test_a_rate_is_the_same_in_every_place(place: Callable[[str], int], unit: str) -> None:
-    text = f"2500{unit}"
-    if place is of_test and "b" not in unit:  # a load may be of frames
-        with pytest.raises(ValueError, match="a load of bits or of frames"):
-            place(text)
-    else:
-        assert place(text) == 2500 * spellings(RATE)[unit]
-
-
-@pytest.mark.parametrize("unit", spellings(SIZE))
-def test_a_size_is_the_same_in_every_place(unit: str) -> None:
-    text, size = f"2{unit}", 2 * spellings(SIZE)[unit]
-    keys = {"queue": f"4096{unit}", "modules": ["m"], "nodes": {"n1": {}}, "rate": "1M"}
-    read = topology.parse({"topology": 1} | keys, "t")
-    assert read.nodes[0].queue_bytes == 2048 * size
-    assert TypeAdapter(fields.Size).validate_python(text) == size
-    assert Behaviour.model_validate({"input_buffer": text}).input_buffer == size
 
 
 def limit(clause: Any) -> float:

@@ -7,9 +7,8 @@ One table-like object, which `--json` writes unchanged and the terminal prints (
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import cache
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -20,24 +19,7 @@ from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.schema import PATTERNS
-from ..topology import topology as topologies
-from ..topology.fabric import Fabric, Routes, from_topology
-from ..topology.form import ROUTED
 from .engine import MOST_FLOWS, Phase, oversubscribed, plan_phases
-
-Between = Callable[[str, str], int]
-
-
-def hops_between(fabric: Fabric) -> Between:
-    """Return the function that counts hops between two hosts: over one link each, or switches."""
-    rank, routes = {host: rank for rank, host in enumerate(fabric.hosts)}, Routes(fabric)
-
-    def between(source: str, destination: str) -> int:
-        ends = (np.array([rank[host]]) for host in (source, destination))
-        return int(routes.host_hops(*ends)[0])
-
-    return cache(between)
-
 
 T = TypeVar("T")
 
@@ -56,11 +38,7 @@ def listing(
     `phases` selects phases of each plan; `everything`: all phases and flows, however many;
     `in_words`: the flows of a phase are one text for users.
     """
-    plans, site, said, hops = _plans(run), run.site, notes(run), None
-    if site.lab is not None:
-        topology = topologies.load(site.lab, site.lab_overrides)
-        if topology.kind == ROUTED:
-            hops = hops_between(from_topology(topology, unlimited_bps=1))
+    plans, site, said = _plans(run), run.site, notes(run)
 
     def listed(number: int, trials: list[Trial]) -> dict[str, object]:
         first = trials[0]
@@ -74,7 +52,7 @@ def listing(
             ranks, seed = len(part.ranks), first.seed
             for phase in plan_phases(ranks, first.pattern, seed, list(chosen)):
                 row = {"phase": phase.number, "name": phase.name, "networks": []}
-                entry = _flows(phase, part, hops, everything, in_words)
+                entry = _flows(phase, part, everything, in_words)
                 networks = rows.setdefault(phase.number, row)["networks"]
                 networks.append({"network": part.network, **entry})
         return {
@@ -89,8 +67,6 @@ def listing(
 
     what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
     networks = ", ".join(f"{name}: {len(ports)} ports" for name, ports in site.networks.items())
-    if hops is not None:
-        said.append("hops, (n), of a flow lead over links or switches from node to node")
     if any(trial.traffic == SCHEDULE for trial in run.trials):
         said.append(
             "for collectives, all communicating pairs are listed: messages, and the barrier "
@@ -280,23 +256,20 @@ def unique(values: Iterable[T]) -> list[T]:
     return found
 
 
-def _flows(
-    phase: Phase, part: Part, hops: Between | None, everything: bool, in_words: bool
-) -> dict[str, object]:
-    """Return the flows of a phase by names, with its idle ranks and the flows' hops.
+def _flows(phase: Phase, part: Part, everything: bool, in_words: bool) -> dict[str, object]:
+    """Return the flows of a phase by names, with its idle ranks.
 
     In words, `a⇄b` is a flow in both directions, `a→b` one of them, and a forwards in `a⇒b`. A flow
     contains no spaces, so that lines break between flows.
     """
-    names, hosts = zip(*((port.name, port.host) for port in part.ranks), strict=True)
+    names = [port.name for port in part.ranks]
     busy = np.bincount(phase.flows.ravel(), minlength=len(names))
     idle = [names[rank] for rank in np.flatnonzero(busy == 0)]
     if not in_words:
         pairs = phase.flows.tolist()
         roles = ["forward" if forwards else "generate" for forwards in phase.forwards.tolist()]
         flows = [[names[a], names[b], role] for (a, b), role in zip(pairs, roles, strict=True)]
-        far = {"hops": [hops(hosts[a], hosts[b]) for a, b in pairs]} if hops is not None else {}
-        return {"flows": flows, "idle": idle, **far}
+        return {"flows": flows, "idle": idle}
     sources, destinations = phase.flows.T
     count = len(names)
     meets = np.isin(destinations * count + sources, sources * count + destinations)
@@ -305,8 +278,7 @@ def _flows(
     for flow in kept if everything else kept[:FLOWS_SHOWN]:
         a, b = phase.flows[flow].tolist()
         arrow = "⇄" if meets[flow] else "⇒" if phase.forwards[flow] else "→"
-        distance = f"({hops(hosts[a], hosts[b])})" if hops is not None else ""
-        words.append(f"{names[a]}{arrow}{names[b]}{distance}")
+        words.append(f"{names[a]}{arrow}{names[b]}")
     more = f" … {len(kept) - len(words)} more" if len(words) < len(kept) else ""
     if idle:
         more += f"; idle: {NodeSet.fromlist(idle, resolver=RESOLVER_NOGROUP)}"

@@ -192,13 +192,6 @@ class Routes:
         )
         return counts
 
-    def host_hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """Return the host-to-host hops of each flow: the hosts that forward it, plus 1."""
-        hosts = frozenset(self.fabric.hosts)
-        arrives = np.array([end in hosts for _, end in self.resources] + [False])
-        counts: npt.NDArray[np.int64] = arrives[self.paths(sources, destinations)].sum(axis=1)
-        return counts
-
     def steps(self, source: int, destination: int) -> list[tuple[str, str]]:
         """Return the links on one flow's path, in order, as (from, to) names."""
         (path,) = self.paths(np.array([source]), np.array([destination]))
