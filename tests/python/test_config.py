@@ -187,18 +187,6 @@ def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:
             assert all(re.fullmatch("02:53:42:00(:[0-9a-f]{2}){2}", one) for one in addresses)
 
 
-def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
-    """Equal seeds give equal orders, and different seeds different ones."""
-
-    def ranks(seed: int) -> list[str]:
-        site = site_of(tmp_path, "{lab: two-modules, rank_order: shuffled}", f"seed={seed}")
-        return [port.name for port in site.networks["lab"]]
-
-    assert ranks(1) == ranks(1)
-    assert ranks(1) != ranks(2)
-    assert sorted(ranks(1)) == sorted(ranks(2))
-
-
 # --- doc/reference/configuration.md describes every key and every unit, and its examp -------------
 
 

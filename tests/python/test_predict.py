@@ -16,6 +16,7 @@ from configs import PROJECT, needs_engine
 from conftest import Command
 from recorded import fed
 from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import CableBundle
 from switchbench.config import read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_phases
@@ -32,7 +33,7 @@ from switchbench.predict.predictor import (
     share_close,
 )
 from switchbench.records.directory import SUMMARY, write_plan
-from switchbench.topology.fabric import Fabric, Link, Rates, Routes
+from switchbench.topology.fabric import Fabric, Rates, Routes
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 NIC = 940e6
@@ -42,8 +43,8 @@ NIC = 940e6
 def racks(nodes: int, backbone_bps: float) -> Routes:
     """Return the paper's platform: two racks of nodes, joined by one cable."""
     names = tuple(f"{rack}{i}" for rack in "xy" for i in range(nodes))
-    access = (Link(name, f"rack {name[0]}", int(NIC)) for name in names)
-    links = (*access, Link("rack x", "rack y", int(backbone_bps)))
+    access = (CableBundle(name, f"rack {name[0]}", int(NIC)) for name in names)
+    links = (*access, CableBundle("rack x", "rack y", int(backbone_bps)))
     return Routes(Fabric("racks", names, ("rack x", "rack y"), links))
 
 
@@ -57,7 +58,7 @@ def rates(routes: Routes, flows: list[tuple[int, int]], model: Any = constrained
 
 def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
     """The cable is the first and the last link of its flow, and counts once."""
-    pair = Fabric("pair", ("a", "b"), (), (Link("a", "b", 100),))
+    pair = Fabric("pair", ("a", "b"), (), (CableBundle("a", "b", 100),))
     ranks = np.array([[0, 1], [1, 0]])
     found = model_rates(Routes(pair), ranks, np.full(2, np.inf), ("max-min", "proportional"))
     for name, bps in found.items():
@@ -140,8 +141,8 @@ def test_the_model_gives_every_flow_something() -> None:
     switches of other uplinks no rate is 0 or less, though by the paper's formula earlier flows can
     have taken more of an uplink than it has."""
     hosts = tuple(f"h{i}" for i in range(15))
-    access = (Link(host, f"s{i // 5}", 1000) for i, host in enumerate(hosts))
-    uplinks = (Link(f"s{i}", "root", rate) for i, rate in enumerate((1800, 1700, 100)))
+    access = (CableBundle(host, f"s{i // 5}", 1000) for i, host in enumerate(hosts))
+    uplinks = (CableBundle(f"s{i}", "root", rate) for i, rate in enumerate((1800, 1700, 100)))
     tree = Routes(Fabric("tree", hosts, ("s0", "s1", "s2", "root"), (*access, *uplinks)))
     generator = np.random.default_rng(2012)
     for routes, count, most in ((racks(15, 9.4e9), 30, NIC), (tree, 15, 1000)) * 50:

@@ -28,7 +28,7 @@ from configs import read_text
 from conftest import Command
 from foreign_data import FOREIGN
 from switchbench.base.errors import ConfigurationError, RunError
-from switchbench.base.model import Site
+from switchbench.base.model import CableBundle, Site
 from switchbench.hosts import doctor
 from switchbench.labs import lab as labs_lab
 from switchbench.labs import namespaces, state, switches
@@ -41,7 +41,6 @@ from switchbench.topology.cabling import cabling_document as document
 from switchbench.topology.fabric import (
     Fabric,
     FabricError,
-    Link,
     Routes,
     arithmetic,
 )
@@ -148,8 +147,10 @@ GIG = 10**9
 def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
     """Return leaf switches with hosts, each joined to every spine."""
     names = tuple(f"h{i}" for i in range(switches * hosts))
-    access = [Link(name, f"leaf{i // hosts}", GIG) for i, name in enumerate(names)]
-    ups = [Link(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)]
+    access = [CableBundle(name, f"leaf{i // hosts}", GIG) for i, name in enumerate(names)]
+    ups = [
+        CableBundle(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)
+    ]
     places = (*(f"leaf{i}" for i in range(switches)), *(f"spine{j}" for j in range(spines)))
     return Fabric("leaves", names, places, (*access, *ups))
 
@@ -180,9 +181,9 @@ def test_a_path_goes_from_its_source_to_its_destination() -> None:
         assert all(a[1] == b[0] for a, b in pairwise(steps))
 
 
-def links(text: str) -> tuple[Link, ...]:
+def links(text: str) -> tuple[CableBundle, ...]:
     """`as as=0`: links between places of one letter, with their rates."""
-    return tuple(Link(one[0], one[1], int(one[3:] or 1)) for one in text.split())
+    return tuple(CableBundle(one[0], one[1], int(one[3:] or 1)) for one in text.split())
 
 
 @pytest.mark.rows
@@ -255,7 +256,7 @@ HALL: dict[str, Seen] = {
 def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
     """Return the topology of a hall from these answers of its devices."""
     texts = {device: as_json(seen) for device, seen in hall.items()}
-    return document(cabling.read_lldp(texts, "hall", cabling.LldpOptions(**choice)))
+    return document(cabling.read_lldp(texts, "hall", **choice))
 
 
 IMPORT = ("topology", "import")
@@ -330,7 +331,7 @@ def test_names_and_halls_that_need_care() -> None:
     assert apart["modules"] == ["sw1", "sw2"]
     assert "trunks" not in apart
     with pytest.raises(ConfigurationError, match="the file has no host"):
-        read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switches={"leaf1"})
+        read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switch_outputs={"leaf1"})
 
 
 # --- what LLDP says against what a site says ------------------------------------------------------

@@ -124,8 +124,7 @@ def import_topology(args: argparse.Namespace) -> int:
         several = len(args.lldp) > 1
         place = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
         interfaces = tuple(args.interface or ("*",))
-        choice = cabling.LldpOptions(args.switches or frozenset(), interfaces, rate_bps)
-        found = cabling.read_lldp(texts, place, choice)
+        found = cabling.read_lldp(texts, place, args.switches or (), interfaces, rate_bps)
     else:
         raise ConfigurationError(
             "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
@@ -141,7 +140,7 @@ def import_topology(args: argparse.Namespace) -> int:
     for remark in found.remarks:
         print(remark, file=sys.stderr)
     counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
-    cables = sum(link.cables for link in fabric.links)
+    cables = sum(link.links for link in fabric.links)
     print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
     return 0
 

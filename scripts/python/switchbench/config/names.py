@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -95,7 +94,7 @@ def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
 
 
 def make_networks(
-    model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace, seed: int
+    model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Networks:
     """Return the ports of each network in rank order."""
     order = model.rank_order
@@ -110,9 +109,6 @@ def make_networks(
     networks: dict[str, list[Port]] = {}
     for port in ports:
         networks.setdefault(port.network, []).append(port)
-    if order == "shuffled":
-        for network, members in networks.items():
-            random.Random(f"{seed} {network}").shuffle(members)
     return {network: tuple(members) for network, members in networks.items()}
 
 

@@ -19,7 +19,7 @@ from .clauses import parse_clause, refuse_incomplete
 from .names import SitePlace
 
 
-def load_site(document: Document, seed: int) -> Site:
+def load_site(document: Document) -> Site:
     """Return the site of a configuration: from a mapping, or a site file."""
     value = document.data.get("site")
     if value is None:
@@ -35,7 +35,7 @@ def load_site(document: Document, seed: int) -> Site:
                 "`site: {lab: one-switch}`",
             )
         file = read_file(path)
-        return _build(SitePlace(file), file.data, seed)
+        return _build(SitePlace(file), file.data)
     if not isinstance(value, dict):
         raise document.problem(
             ("site",), f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
@@ -46,17 +46,13 @@ def load_site(document: Document, seed: int) -> Site:
         document.place(("site", "ports"), {"e0": port}, mark)
         if "launch" not in value:
             document.place(("site", "launch"), "ssh", mark)
-    return _build(SitePlace(document, ("site",)), value, seed)
+    return _build(SitePlace(document, ("site",)), value)
 
 
-def _build(place: SitePlace, value: dict[str, object], seed: int) -> Site:
+def _build(place: SitePlace, value: dict[str, object]) -> Site:
     if "lab" in value:
-        return sites.build_lab(
-            schema.validate(schema.LabSite, place.document, place.path), place, seed
-        )
-    return sites.build_hosts(
-        schema.validate(schema.HostSite, place.document, place.path), place, seed
-    )
+        return sites.build_lab(schema.validate(schema.LabSite, place.document, place.path), place)
+    return sites.build_hosts(schema.validate(schema.HostSite, place.document, place.path), place)
 
 
 FORMAT = 1
@@ -118,7 +114,7 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
     clauses = tuple(
         _expectation(document, clause, ("expect", i)) for i, clause in enumerate(model.expect or [])
     )
-    site = sites.leave_out(load_site(document, seed), without)
+    site = sites.leave_out(load_site(document), without)
     tests.refuse_without_suite(document, model)
     parameters = tests.parameters_of(document, model, model.profile or rules.profile_name(site))
     found = tests.resolve(document, model, site, parameters)

@@ -330,7 +330,7 @@ class SiteControl(LabControl):
 class RankOrder(Strict):
     """Rank order of ports, and groups of ports, common to labs and sites."""
 
-    rank_order: Literal["host", "port", "listed", "shuffled"] = "host"
+    rank_order: Literal["host", "port", "listed"] = "host"
     listed: list[value.Name] | None = None
     groups: dict[str, value.Hosts] | None = None
 

@@ -42,9 +42,7 @@ from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, Site
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 
 
-def _site(
-    model: LabKeys | HostSite, place: SitePlace, seed: int, ports: Sequence[Port], **own: Any
-) -> Site:
+def _site(model: LabKeys | HostSite, place: SitePlace, ports: Sequence[Port], **own: Any) -> Site:
     """Return a site with its networks, groups and timeouts; `own` has its other fields."""
     lookup, control = Names(ports), own.pop("control")
     heartbeat_ms, barrier_ms = (
@@ -54,7 +52,7 @@ def _site(
     changes = own.pop("changes") | {"control": control}
     own["groups"] = make_groups(model, lookup, place) or own.get("groups", {})
     return Site(
-        networks=make_networks(model, ports, lookup, place, seed),
+        networks=make_networks(model, ports, lookup, place),
         heartbeat_timeout_ms=heartbeat_ms,
         barrier_timeout_ms=barrier_ms,
         effective=model.model_copy(update=changes).written(),
@@ -77,7 +75,7 @@ LAB_HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
 
-def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
+def build_lab(model: LabKeys, place: SitePlace) -> Site:
     """Return the site of a lab."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
@@ -124,7 +122,6 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
     return _site(
         model,
         place,
-        seed,
         ports,
         launch="lab",
         processes=_lab_processes(topology, ports, model.pack, control.udp_port),
@@ -283,7 +280,7 @@ Wires = Mapping[str, tuple[str, str]]
 """Switch and switch port by port."""
 
 
-def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
+def build_hosts(model: HostSite, place: SitePlace) -> Site:
     """Return the site of a site file."""
     if LAUNCHERS[model.launch].in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
@@ -321,7 +318,6 @@ def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
     site = _site(
         model,
         place,
-        seed,
         ports,
         launch=model.launch,
         processes=_processes(model, hosts, ports, control, place),

@@ -261,18 +261,6 @@ _PREFIXED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*): ?(.*)")
 _MEDIUM = re.compile(r"(\d{1,9})(?:p(\d{1,9}))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)", re.ASCII)
 
 
-@dataclass(frozen=True)
-class LldpOptions:
-    """Options of `topology import` for LLDP outputs."""
-
-    switches: Collection[str] = ()
-    """Devices whose outputs are outputs of switches."""
-    interfaces: Sequence[str] = ("*",)
-    """Name patterns of host interfaces to include."""
-    rate_bps: int | None = None
-    """Rate of links for which LLDP reports none."""
-
-
 def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
     """Return LLDP outputs by device, from the output of one device or of several.
 
@@ -301,24 +289,34 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
     return {host: "\n".join(text) for host, text in found.items()}
 
 
-def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
-    """Return the hosts, switches and cables that LLDP outputs, by device, describe."""
-    absent = sorted(set(choice.switches) - set(texts))
+def read_lldp(
+    texts: Mapping[str, str],
+    source: str,
+    switch_outputs: Collection[str] = (),
+    interfaces: Sequence[str] = ("*",),
+    rate_bps: int | None = None,
+) -> Cabling:
+    """Return the hosts, switches and cables that LLDP outputs, by device, describe.
+
+    `switch_outputs` are devices whose outputs are those of switches, `interfaces` the name patterns
+    of host interfaces to include, `rate_bps` is the rate of links for which LLDP reports none.
+    """
+    absent = sorted(set(switch_outputs) - set(texts))
     if absent:
         raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
     seen: dict[str, dict[str, Neighbour]] = {}
     told: dict[tuple[str, str], list[Cable]] = defaultdict(list)
     for device, text in texts.items():
-        patterns = ("*",) if device in choice.switches else choice.interfaces
+        patterns = ("*",) if device in switch_outputs else interfaces
         seen[device] = {}
         for name, neighbour in _seen(text, f"{source}: {device}").items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):
                 where = f"{source}: {device} {name}"
                 one = seen[device][name] = _only(neighbour, texts, where)
-                bps = _medium_bps(one, where, choice.rate_bps)
+                bps = _medium_bps(one, where, rate_bps)
                 port = one.ports[0] if one.ports else ""
                 told[device, one.switch].append(Cable(device, one.switch, bps, port))
-    hosts = [device for device in seen if device not in choice.switches]
+    hosts = [device for device in seen if device not in switch_outputs]
     # Devices given as switches, neighbours of hosts, and neighbours that advertise bridging.
     switches = dict.fromkeys(device for device in seen if device not in hosts)
     for device, by_name in seen.items():

@@ -34,17 +34,6 @@ class FabricError(TopologyError):
 
 
 @dataclass(frozen=True)
-class Link:
-    """Parallel cables between two ends, full duplex."""
-
-    a: str
-    b: str
-    rate_bps: int
-    """Layer-1 rate of all its cables together, per direction."""
-    cables: int = 1
-
-
-@dataclass(frozen=True)
 class Fabric:
     """Network graph: hosts, switches and the links between them.
 
@@ -56,7 +45,7 @@ class Fabric:
     hosts: tuple[str, ...]
     """Host names in rank order."""
     switches: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[CableBundle, ...]
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -95,7 +84,7 @@ class Fabric:
         graph.add_nodes_from(self.hosts)
         graph.add_nodes_from(self.switches)
         for link in self.links:
-            graph.add_edge(link.a, link.b, rate_bps=link.rate_bps, cables=link.cables)
+            graph.add_edge(link.a, link.b, rate_bps=link.rate_bps, cables=link.links)
         return graph
 
     @cached_property
@@ -280,9 +269,9 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
             words = f"the rate of {unknown[0]} is not limited: nothing can be computed"
             raise FabricError(f"{topology.name}: {words}")
     other = unlimited_bps or 0
-    access = (Link(node.name, node.module, node.rate_bps or other) for node in switched)
+    access = (CableBundle(node.name, node.module, node.rate_bps or other) for node in switched)
     bundles = (*topology.trunks, *topology.links)
-    cables = (Link(one.a, one.b, one.rate_bps or other, one.links) for one in bundles)
+    cables = (CableBundle(one.a, one.b, one.rate_bps or other, one.links) for one in bundles)
     hosts = tuple(node.name for node in topology.nodes)
     return Fabric(
         topology.name,
@@ -396,7 +385,7 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
     return Arithmetic(
         hosts=count,
         switches=len(fabric.switches),
-        cables=sum(link.cables for link in fabric.links),
+        cables=sum(link.links for link in fabric.links),
         diameter=diameter,
         mean_distance=total / (count * (count - 1)),
         access_bps=min(fabric.access_bps(host) for host in fabric.hosts),

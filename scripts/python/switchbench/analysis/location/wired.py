@@ -20,7 +20,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ...base.model import CableBundle, Device, Port, Site, Wiring
 from ...records.rows import NameIndex
-from ...topology.fabric import Fabric, FabricError, Link, Routes
+from ...topology.fabric import Fabric, FabricError, Routes
 from .facts import Element, Ints, Paths, RouteFunction
 
 MOST_PROBLEMS = 8
@@ -234,7 +234,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             for c in wiring.cables
         ]
         access = [
-            Link(port.name, port.switch, int(np.nan_to_num(parts.line_bps(port.name))) or 1)
+            CableBundle(port.name, port.switch, int(np.nan_to_num(parts.line_bps(port.name))) or 1)
             for port in ports
             if port.switch
         ]
@@ -259,7 +259,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             merged = some if site.launcher.in_lab else _one_way(members, some)
             # Unknown rates are 1, since routes do not use them.
             links = [link for link in access if island_of[link.a] == island]
-            links += [Link(c.a, c.b, c.rate_bps or 1, c.links) for c in merged]
+            links += [CableBundle(c.a, c.b, c.rate_bps or 1, c.links) for c in merged]
             hosts = dict.fromkeys(port.name for port in members)
             places = dict.fromkeys(end for link in links for end in (link.a, link.b))
             switches = tuple(place for place in places if place not in hosts)
