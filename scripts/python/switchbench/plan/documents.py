@@ -60,17 +60,11 @@ def deal(run: Run) -> Deal:
             f"worker: poll: {len(processes)} node processes need a core each, and {there}: pack "
             "more nodes into a process, or worker: sleep"
         )
-    # Some cores are not polled: the command, its heartbeats and main threads need one.
-    both = may_use & frozenset(named)
-    if may_use < present and both:
+    # The command, its heartbeats and main threads need a core that is not polled.
+    if not may_use - frozenset(named):
         raise ConfigurationError(
-            f"cores: {written(both)}: the command itself was given {written(may_use)}: name "
-            "others for its nodes, or start it elsewhere (`taskset`)"
-        )
-    if named and not present - frozenset(named):
-        raise ConfigurationError(
-            f"cores: {written(named)} are all that this machine has, and the command needs one: "
-            "leave one out, or worker: sleep"
+            f"cores: {written(named)}: the command itself may use {written(may_use)} alone: leave "
+            "one of these out, or worker: sleep"
         )
     return Deal("poll", _spread(processes, cores))
 
