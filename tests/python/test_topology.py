@@ -40,7 +40,6 @@ from switchbench.topology.cabling import Neighbour, distinct
 from switchbench.topology.cabling import cabling_document as document
 from switchbench.topology.fabric import (
     Fabric,
-    FabricError,
     Routes,
     arithmetic,
 )
@@ -188,7 +187,7 @@ def links(text: str) -> tuple[CableBundle, ...]:
 
 @pytest.mark.rows
 def test_a_graph_that_is_no_network(hosts: str, switches: str, joined: str, words: str) -> None:
-    with pytest.raises(FabricError, match="bad: .*" + words):
+    with pytest.raises(TopologyError, match="bad: .*" + words):
         Fabric("bad", tuple(hosts), tuple(switches), links(joined))
 
 

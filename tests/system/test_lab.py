@@ -27,7 +27,6 @@ from labkit import (
 )
 from switchbench.labs import (
     Lab,
-    LabBusyError,
     LabError,
     down,
     find,
@@ -96,7 +95,7 @@ def test_a_second_run_is_refused_and_the_holder_named() -> None:
             lambda: down(name),
             lambda: session(load("one-switch"), name).__enter__(),
         ):
-            with pytest.raises(LabBusyError, match=f"in use by process {holder.pid} "):
+            with pytest.raises(LabError, match=f"in use by process {holder.pid} "):
                 attempt()
         assert state.holder(name) == holder.pid
         holder.communicate()

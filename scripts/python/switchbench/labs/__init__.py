@@ -14,7 +14,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from switchbench.labs.state import LabBusyError, LabError
+from switchbench.labs.state import LabError
 from switchbench.topology.form import Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
 from switchbench.topology.topology import load
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Lab",
-    "LabBusyError",
     "LabError",
     "LabNode",
     "Topology",

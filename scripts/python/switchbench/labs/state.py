@@ -34,17 +34,6 @@ class LabFailedError(LabError, RunError):
     status = RunError.status
 
 
-class LabBusyError(LabError):
-    """Error: another process holds the lab's lock."""
-
-    def __init__(self, lab: str, pid: int) -> None:
-        self.pid, command = pid, ""
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-            command = f" ({words.decode(errors='replace').strip()[:80]})"
-        super().__init__(f"lab {lab} is in use by process {pid}{command}")
-
-
 @dataclass(frozen=True)
 class LabState:
     """Recorded state of a lab: its name, its topology, and whether `lab up` keeps it."""
@@ -65,7 +54,7 @@ def _path(lab: str, suffix: str) -> Path:
 
 @contextmanager
 def locked(lab: str) -> Iterator[None]:
-    """Hold the lab's lock; `LabBusyError` names the process that holds it already."""
+    """Hold the lab's lock; `LabError` names the process that holds it already."""
     path = _path(lab, ".lock")
     fd = _acquire(path, lab)
     try:
@@ -92,9 +81,12 @@ def _acquire(path: Path, lab: str) -> int:
                 if os.path.samestat(os.fstat(fd), path.stat()):
                     return fd
         except BlockingIOError:
-            pid = _read_pid(fd)
+            pid, command = _read_pid(fd), ""
             os.close(fd)
-            raise LabBusyError(lab, pid) from None
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                command = f" ({words.decode(errors='replace').strip()[:80]})"
+            raise LabError(f"lab {lab} is in use by process {pid}{command}") from None
         except BaseException:
             os.close(fd)
             raise

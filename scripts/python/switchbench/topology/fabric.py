@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 Graph: TypeAlias = "networkx.Graph[str]"
 
 
-class FabricError(TopologyError):
-    """Error of a graph that cannot be a network."""
-
-
 @dataclass(frozen=True)
 class Fabric:
     """Network graph: hosts, switches and the links between them.
@@ -49,9 +45,9 @@ class Fabric:
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise FabricError where the hosts, switches and links cannot be a network."""
+        """Raise TopologyError where the hosts, switches and links cannot be a network."""
         for mistake in self._mistakes():
-            raise FabricError(f"{self.name}: {mistake}")
+            raise TopologyError(f"{self.name}: {mistake}")
 
     def _mistakes(self) -> Iterator[str]:
         names = Counter([*self.hosts, *self.switches])
@@ -161,10 +157,7 @@ class Routes:
         self._ways = self._walked(self._next_places())
 
     def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
-        """Return the path of each flow, given by ranks; FabricError for a flow to itself."""
-        if np.any(sources == destinations):
-            rank = int(sources[sources == destinations][0])
-            raise FabricError(f"{self.fabric.name}: a flow from rank {rank} to itself has no path")
+        """Return the path of each flow, given by ranks."""
         way = self._gate[sources].astype(np.intp) * len(self._gate) + destinations
         # Stored by columns, because models read one column after the other.
         found = np.empty((len(self._ways) + 2, len(sources)), dtype=np.int32)
@@ -252,14 +245,14 @@ class Routes:
         if stranded[np.unique(self._gate)].any():
             source, destination = np.argwhere(stranded[self._gate])[0]
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
-            raise FabricError(f"{self.fabric.name}: there is no way from {ends}")
+            raise TopologyError(f"{self.fabric.name}: there is no way from {ends}")
         return steps
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
     """Return the fabric of a topology.
 
-    A link without a rate limit counts as `unlimited_bps`. Raise FabricError where this is None,
+    A link without a rate limit counts as `unlimited_bps`. Raise TopologyError where this is None,
     because nothing can be computed then.
     """
     switched = [node for node in topology.nodes if node.module]
@@ -267,7 +260,7 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
         unknown = [cable.name for cable in topology.cables if cable.rate_bps == UNSHAPED]
         if unknown:
             words = f"the rate of {unknown[0]} is not limited: nothing can be computed"
-            raise FabricError(f"{topology.name}: {words}")
+            raise TopologyError(f"{topology.name}: {words}")
     other = unlimited_bps or 0
     access = (CableBundle(node.name, node.module, node.rate_bps or other) for node in switched)
     bundles = (*topology.trunks, *topology.links)

@@ -20,7 +20,8 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ...base.model import CableBundle, Device, Port, Site, Wiring
 from ...records.rows import NameIndex
-from ...topology.fabric import Fabric, FabricError, Routes
+from ...topology.fabric import Fabric, Routes
+from ...topology.form import TopologyError
 from .facts import Element, Ints, Paths, RouteFunction
 
 MOST_PROBLEMS = 8
@@ -266,7 +267,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             routers = frozenset(hosts if wiring.routed else ())
             try:
                 routes = Routes(Fabric(network, tuple(hosts), switches, tuple(links), routers))
-            except FabricError as error:
+            except TopologyError as error:
                 parts.problems.append(f"{wiring.source}: {error}")
                 continue
             ranks = np.full(len(number), -1, np.int64)
