@@ -9,7 +9,8 @@
 #define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
 
 static const char *const queueing_words[] = {
-    [MODEL_OUTPUT] = "output", [MODEL_INPUT] = "input", NULL};
+    [MODEL_OUTPUT] = "output", [MODEL_INPUT] = "input", [MODEL_VOQ] = "voq", NULL};
+static const char *const sharing_words[] = {"port", "shared", NULL};
 static const char *const flow_words[] = {"addresses", "tags", NULL};
 
 #define KEY_TIME(in, key, member, unsaid) KEY_NUMBER(in, key, member, 1, UINT32_MAX, unsaid)
@@ -67,6 +68,7 @@ static const struct option switch_keys[] = {
     {KEY_NUMBER(description, "mtu", conf.mtu, 68, 9600, 1500)},
     {KEY_WORD(description, "queueing", conf.queueing, queueing_words)},
     {KEY_NUMBER(description, "buffer", conf.buffer_bytes, 1, UINT32_MAX, DEFAULT_BUFFER)},
+    {KEY_WORD(description, "sharing", conf.shared, sharing_words)},
     {KEY_U32(description, "input_buffer", conf.input_bytes)},
     {KEY_U64(description, "capacity", conf.capacity_bps)},
     {KEY_MAPPING(description, "collapse", conf.collapse, collapse_keys)},

@@ -231,14 +231,15 @@ void port_array_look(struct port_array *port_array)
 
 static uint32_t pool_size(const struct model_conf *conf)
 {
-    uint64_t frames = POOL_LEAST, buffers = 0;
+    uint64_t frames = POOL_LEAST, buffers = conf->shared ? conf->buffer_bytes : 0;
 
     for (unsigned i = 0; i < conf->port_count; i++) {
         const struct model_port_conf *port = &conf->ports[i];
 
         if (port->vdev != NULL || port->iface != NULL)
             frames += POOL_PER_PORT;
-        buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
+        if (!conf->shared)
+            buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
         if (conf->capacity_bps > 0 || conf->collapse.above > 0)
             buffers += conf->input_bytes;
     }

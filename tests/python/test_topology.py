@@ -575,7 +575,7 @@ def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.Monke
     """Its topology is read with all settings of its switch; a file of another form is named."""
     monkeypatch.setattr(state, "RUN_DIR", tmp_path)
     model = {
-        "input_buffer": "1MiB",
+        "memory": "1MiB",
         "capacity": "133.237M",
         "faults": [
             {"kind": "slow", "port": "node2", "rate": "1M"},

@@ -342,11 +342,12 @@ TEST_ROWS(each_frame_goes_where_it_should, "frame")
 
 /* Open a switch whose ports before the last one send `frames` frames each to the last one. */
 static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing, uint64_t buffer,
-                  bool pause)
+                  bool shared, bool pause)
 {
     describe(ports, M100, "", "");
     bed.conf->queueing = queueing;
     bed.conf->buffer_bytes = buffer;
+    bed.conf->shared = shared;
     bed.conf->pause = (struct model_pause_conf){pause, 20000, 10000};
     bed.load = TO_LAST;
     bed.limit = frames;
@@ -356,13 +357,13 @@ static void burst(unsigned ports, uint64_t frames, enum model_queueing queueing,
 
 /* In each frame time N frames come and one leaves, which counts until its last bit has left: after
  * the k-th frames of all ports, N k - (k - 1) wait. So bursts of b frames fit into a buffer of (N -
- * 1) b + 1, exact to the frame and to the byte. */
+ * 1) b + 1, exact to the frame and to the byte; shared memory holds as much. */
 TEST(the_longest_burst_without_loss_is_exact)
 {
     static const unsigned senders[] = {2, 3, 7}, frames[] = {100, 50, 16};
 
-    for (size_t i = 0; i < 3; i++) {
-        unsigned n = senders[i], b = frames[i];
+    for (size_t i = 0; i < 6; i++) {
+        unsigned n = senders[i / 2], b = frames[i / 2];
         uint64_t buffer = ((uint64_t)(n - 1) * b + 1) * SIZE;
         const struct {
             unsigned frames;
@@ -370,7 +371,7 @@ TEST(the_longest_burst_without_loss_is_exact)
         } cases[] = {{b, buffer, 0}, {b, buffer - 1, 1}, {b + 1, buffer, n - 1}};
 
         for (size_t k = 0; k < 3; k++) {
-            burst(n + 1, cases[k].frames, MODEL_OUTPUT, cases[k].buffer, false);
+            burst(n + 1, cases[k].frames, MODEL_OUTPUT, cases[k].buffer, i % 2 == 1, false);
             assert_int_equal(dropped(MODEL_DROP_QUEUE), cases[k].lost);
             assert_int_equal(model_truth(bed.model).ports[n].dropped[MODEL_DROP_QUEUE],
                              cases[k].lost);
@@ -416,10 +417,10 @@ TEST_ROWS(ports_together_carry_what_theory_says, "carry")
  * loses frames. */
 TEST(pause_loses_nothing_and_wastes_nothing)
 {
-    for (enum model_queueing queueing = MODEL_OUTPUT; queueing <= MODEL_INPUT; queueing++) {
+    for (enum model_queueing queueing = MODEL_OUTPUT; queueing <= MODEL_VOQ; queueing++) {
         uint64_t pauses = 0;
 
-        burst(4, 500, queueing, 100000, true);
+        burst(4, 500, queueing, 100000, false, true);
         assert_int_equal(bed.port[3].received, 1500);
         for (unsigned i = 0; i < 3; i++)
             pauses += model_truth(bed.model).ports[i].pause_sent;
@@ -428,7 +429,7 @@ TEST(pause_loses_nothing_and_wastes_nothing)
                         1499 * FRAME_NS + 100);
         close_bed();
     }
-    burst(4, 500, MODEL_OUTPUT, 100000, false);
+    burst(4, 500, MODEL_OUTPUT, 100000, false, false);
     assert_true(dropped(MODEL_DROP_QUEUE) > 800);
     close_bed();
 }
@@ -447,7 +448,7 @@ static void send_pause(unsigned port, uint8_t quanta)
  * back. */
 TEST(a_pause_frame_is_honoured_for_its_time)
 {
-    static const enum model_queueing kinds[] = {MODEL_OUTPUT, MODEL_INPUT};
+    static const enum model_queueing kinds[] = {MODEL_OUTPUT, MODEL_VOQ};
 
     for (unsigned k = 0; k < 4; k++) {
         int64_t heard;

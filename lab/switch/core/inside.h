@@ -75,7 +75,7 @@ struct input {
     struct fifo arriving; /* frames on the wire */
     struct server wire;
     int64_t paused_until_ns; /* until then, its station is paused */
-    struct fifo waiting;     /* before the fabric; queueing input: all frames */
+    struct fifo waiting;     /* before the fabric; queueing input: all frames; voq: unused */
     uint64_t waiting_bytes;
     bool xoff;        /* a PAUSE frame has stopped the station */
     int64_t renew_ns; /* time at which the PAUSE is sent again */
@@ -93,7 +93,7 @@ struct output {
     uint16_t control_quanta;
     uint64_t bps;        /* present rate; 0: no limit */
     uint64_t most_bytes; /* capacity of the queue */
-    uint64_t from;       /* queueing input: set of inputs whose first frame is for this output */
+    uint64_t from;       /* queueing input and voq: set of inputs with a frame for this output */
     unsigned grant;      /* first input considered for a grant */
 };
 
@@ -121,6 +121,7 @@ struct model {
     uint64_t dead;
     int vlan_peer[MODEL_PORTS_MAX];  /* other port of the same VLAN, or MODEL_NO_PORT */
     int cable_peer[MODEL_PORTS_MAX]; /* port at the cable's other end, or MODEL_NO_PORT */
+    uint64_t shared_bytes;           /* in all queues */
     uint64_t inside;                 /* frames inside the switch */
     bool reads_tags;                 /* true where a frame's signature matters */
 
@@ -139,6 +140,7 @@ struct model {
     uint64_t outputs_free;
     uint64_t wanted; /* outputs whose `from` is not empty */
     unsigned match_first;
+    struct fifo voq[MODEL_PORTS_MAX][MODEL_PORTS_MAX]; /* [input][output] */
 
     struct fault faults[MODEL_FAULTS_MAX];
     struct model_fault_truth fault_truth[MODEL_FAULTS_MAX];

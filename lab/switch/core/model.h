@@ -80,7 +80,7 @@ struct model_host {
     void (*leave)(void *context, struct model_frame *frame, int64_t at_ns);
 };
 
-enum model_queueing { MODEL_OUTPUT, MODEL_INPUT };
+enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
 
 struct model_port_conf {
     const char *name;
@@ -132,7 +132,12 @@ struct model_conf {
     unsigned port_count;
     uint32_t mtu;
     enum model_queueing queueing;
-    uint64_t buffer_bytes; /**< of each output; queueing input: of each input */
+    /**
+     * @brief Buffer of each output (queueing input, voq: of each input), or of all ports
+     * together.
+     */
+    uint64_t buffer_bytes;
+    bool shared;
     /** @brief Time in ms for which an output drops all frames after an overflow; 0: none. */
     uint32_t recovery_ms;
     bool drop_undersize;  /**< drop frames below 64 bytes, which a link without padding may carry */

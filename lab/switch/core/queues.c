@@ -86,13 +86,17 @@ void frame_drop(struct model *model, struct model_frame *frame, enum model_drop 
 
 static bool has_room(const struct model *model, const struct model_frame *frame)
 {
-    return model->truth[frame->out].queue_bytes + frame_size(frame) <=
-           model->outputs[frame->out].most_bytes;
+    uint32_t size = frame_size(frame);
+
+    if (model->conf->shared)
+        return model->shared_bytes + size <= model->conf->buffer_bytes;
+    return model->truth[frame->out].queue_bytes + size <= model->outputs[frame->out].most_bytes;
 }
 
 static void take_room(struct model *model, unsigned port, int64_t bytes)
 {
     model->truth[port].queue_bytes += (uint64_t)bytes;
+    model->shared_bytes += (uint64_t)bytes;
 }
 
 /* The output's processor stays busy for some time after an overload. The load that it would hold
@@ -469,12 +473,18 @@ void fabric_act(struct model *model)
  */
 
 /* An input sends one frame at a time, an output takes one at a time, at the pace of the output's
- * wire. The frame at the head of an input's queue blocks those behind it, even where outputs are
- * free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform load).
+ * wire. With one queue per input, the frame at its head blocks those behind it, even where
+ * outputs are free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform
+ * load); with a queue for each output at each input this does not happen.
  *
  * Matching: the free outputs in order, beginning one further each time, grant the first free
  * input at or behind their pointer that has a frame for them; the pointer moves behind this
  * input. */
+
+static struct fifo *queue_of(struct model *model, unsigned in, unsigned out)
+{
+    return model->conf->queueing == MODEL_VOQ ? &model->voq[in][out] : &model->inputs[in].waiting;
+}
 
 static void want(struct model *model, unsigned in, unsigned out)
 {
@@ -484,7 +494,7 @@ static void want(struct model *model, unsigned in, unsigned out)
 
 static bool crossbar_accept(struct model *model, struct model_frame *frame)
 {
-    struct fifo *queue = &model->inputs[frame->in].waiting;
+    struct fifo *queue = queue_of(model, frame->in, frame->out);
     int64_t due = frame->time_ns > model->now_ns ? frame->time_ns : model->now_ns;
 
     /* With these queues, the port's part of the buffer belongs to the input. */
@@ -505,12 +515,14 @@ static bool crossbar_accept(struct model *model, struct model_frame *frame)
 static void start(struct model *model, unsigned in, unsigned out)
 {
     struct output *output = &model->outputs[out];
-    struct fifo *queue = &model->inputs[in].waiting;
+    struct fifo *queue = queue_of(model, in, out);
     struct model_frame *frame = fifo_pop(queue);
 
-    output->from &= ~bit(in);
-    if (output->from == 0)
-        model->wanted &= ~bit(out);
+    if (queue->first == NULL || queue->first->out != out) {
+        output->from &= ~bit(in);
+        if (output->from == 0)
+            model->wanted &= ~bit(out);
+    }
     if (queue->first != NULL)
         want(model, in, queue->first->out);
     output->grant = in + 1;
@@ -529,7 +541,7 @@ static int64_t grant(struct model *model, unsigned out)
         return output->paused_until_ns;
     while (inputs != 0) {
         unsigned in = next_bit(inputs, output->grant);
-        int64_t due = model->inputs[in].waiting.first->time_ns;
+        int64_t due = queue_of(model, in, out)->first->time_ns;
 
         if (due <= model->now_ns) {
             start(model, in, out);

@@ -252,7 +252,9 @@ int model_check(const struct model_conf *conf, struct err *err)
     if (at_inputs && (conf->capacity_bps > 0 || collapse->above > 0))
         return err_set(
             err, -EINVAL,
-            "queueing input can't be combined with `capacity` or `collapse`: leave one out");
+            "queueing input or voq can't be combined with `capacity` or `collapse`: leave one out");
+    if (at_inputs && conf->shared)
+        return err_set(err, -EINVAL, "shared memory needs output queues: set queueing: output");
     if (at_inputs && conf->recovery_ms > 0)
         return err_set(err, -EINVAL, "recovery_ms needs output queues: set queueing: output");
     if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
@@ -349,6 +351,8 @@ void model_close(struct model *model)
         release_all(model, model->inputs[i].waiting.first);
         release_all(model, model->outputs[i].queue.first);
         release_all(model, model->outputs[i].sending);
+        for (unsigned j = 0; j < model->ports; j++)
+            release_all(model, model->voq[i][j].first);
     }
     release_all(model, model->in_fabric);
     for (unsigned i = 0; i < model->hold_count; i++)

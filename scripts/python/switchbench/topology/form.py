@@ -93,7 +93,9 @@ class Behaviour(TopologyKeys):
     # Serialised by alias, the keys are those that switchbench-switch reads.
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    queueing: Literal["output", "input"] | None = None
+    queueing: Literal["output", "input", "voq"] | None = None
+    sharing: Literal["port", "shared"] | None = None
+    memory: Bytes | None = Field(None, serialization_alias="buffer")
     input_buffer: Bytes | None = None
     capacity: LinkRate | None = None
     trunk_capacity: LinkRate | None = None
