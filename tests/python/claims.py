@@ -4,31 +4,29 @@
 Simulated are figures as a lab of two shared cores gave them (18 runs of the pairs of
 conf/two-switches.yaml): rates deviate from repeat to repeat by 0.2 %, now and then down, and from
 run to run by 0.1 %; times by 40 % in repeats and 50 % in runs, skewed. Each comparison has two
-pairs with eight plan figures, seven phases of three, and 56 flows.
+pairs with eight figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from switchbench.analysis.series import Floats
-from switchbench.compare.cases import FLOW_RATE, MEASURES, ComparedMeasure
+from switchbench.compare.cases import MEASURES
 from switchbench.compare.comparison import (
     BETTER,
     WORSE,
-    Family,
+    MeasureTest,
     Row,
     Sample,
-    adjusted,
+    holm,
     sampled,
     welch,
 )
 
-CONFIDENCE = 0.95
-PAIRS, PHASES, FLOWS = 2, 7, 56
+PAIRS = 2
 RATES = tuple(one for one in MEASURES if one.name in ("mean_rate", "slowest_rate", "of_line"))
 TIMES = tuple(one for one in MEASURES if one.unit == "us" and one.name[-3:] in ("p50", "p99"))
 
@@ -58,13 +56,12 @@ class Noise:
     repeats: float
     runs: float
 
-    def draw(self, random: np.random.Generator, design: Design, run: Floats, count: int) -> Floats:
-        """Return the samples of one side, a column each; `run`: deviations of a shared run."""
+    def draw(self, random: np.random.Generator, design: Design, run: float) -> Floats:
+        """Return the samples of one side; `run`: the deviation of a shared run."""
         made = []
         for _ in range(design.runs):
-            shape = (design.repeats, count)
-            left = random.exponential(1.0, shape) - 1.0
-            own = run if design.in_turn else random.normal(size=count)
+            left = random.exponential(1.0, (design.repeats, 1)) - 1.0
+            own = run if design.in_turn else random.normal()
             made.append(np.exp(self.runs * own) * np.exp(self.sign * self.repeats * left))
         return sampled(made)
 
@@ -77,45 +74,24 @@ class Noise:
 OF_RATES, OF_TIMES = Noise(0.002, 0.001), Noise(0.4, 0.5)
 
 
-def families(
-    random: np.random.Generator, design: Design, difference: float
-) -> Iterator[tuple[str, Family]]:
-    """Yield the families of one comparison; `difference`: of all rates, as a share."""
+def claimed(random: np.random.Generator, design: Design, difference: float) -> list[Row]:
+    """Return the rows of one comparison that claim a difference.
 
-    def family(pair: int, measure: ComparedMeasure, noise: Noise, count: int) -> Family:
-        run = random.normal(size=count)
-        base, other = (noise.draw(random, design, run, count) for _ in range(2))
-        other = other * (1.0 + difference) if noise is OF_RATES else other
-        single = design.runs == 1 and not design.in_turn
-        shared = measure.between_runs if single else 0.0
-        sides = [Sample(side, shared, measure.rounding) for side in (base, other)]
-        tested = welch(sides[0], sides[1], CONFIDENCE)
-        return Family(pair, measure, str, tested, CONFIDENCE)
-
+    `difference` is that of all rates, as a share.
+    """
+    tests = []
+    single = design.runs == 1 and not design.in_turn
     for pair in range(PAIRS):
         for measure in (*RATES, *TIMES[: 8 - len(RATES)]):
-            noise = OF_RATES if measure in RATES else OF_TIMES
-            yield "plans", family(pair, measure, noise, 1)
-        for measure in RATES:
-            yield "phases", family(pair, measure, OF_RATES, PHASES)
-        yield "flows", family(pair, FLOW_RATE, OF_RATES, FLOWS)
-
-
-def claimed(
-    random: np.random.Generator, design: Design, difference: float
-) -> list[tuple[str, Row]]:
-    """Return the rows of one comparison that claim a difference, with their level."""
-    levels: dict[str, list[Family]] = {"plans": [], "phases": [], "flows": []}
-    for level, family in families(random, design, difference):
-        levels[level].append(family)
-    corrected = adjusted(levels)
-    return [
-        (level, row)
-        for level, found in levels.items()
-        for family, p in zip(found, corrected[level], strict=True)
-        for row in family.rows(p)
-        if row["verdict"] in (BETTER, WORSE)
-    ]
+            noise, run = OF_RATES if measure in RATES else OF_TIMES, random.normal()
+            base, other = (noise.draw(random, design, run) for _ in range(2))
+            other = other * (1.0 + difference) if noise is OF_RATES else other
+            shared = measure.between_runs if single else 0.0
+            sides = [Sample(side, shared, measure.rounding) for side in (base, other)]
+            tests.append(MeasureTest(pair, measure, welch(*sides)))
+    corrected = holm(np.array([test.welch.p[0] for test in tests]))
+    rows = (test.row(p) for test, p in zip(tests, corrected, strict=True))
+    return [row for row in rows if row["verdict"] in (BETTER, WORSE)]
 
 
 def share_claiming(design: Design, comparisons: int, seed: int) -> float:
@@ -130,8 +106,8 @@ def share_found(design: Design, difference: float, comparisons: int, seed: int) 
     for _ in range(comparisons):
         pairs = {
             row["pair"]
-            for level, row in claimed(random, design, difference)
-            if (level, row["measure"], row["verdict"]) == ("plans", "mean_rate", WORSE)
+            for row in claimed(random, design, difference)
+            if (row["measure"], row["verdict"]) == ("mean_rate", WORSE)
         }
         found += len(pairs) == PAIRS
     return found / comparisons

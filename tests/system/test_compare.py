@@ -32,12 +32,11 @@ def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
         assert found[kind].status == 0, found[kind].errors
         for trial in found[kind].trials():
             assert trial["flows_observed"] == trial["flows"]
-    page, file = tmp_path / "page.html", tmp_path / "found.json"
+    file = tmp_path / "found.json"
     names = [f"{kind}={result.directory}" for kind, result in found.items()]
-    done = runs.execute("compare", *names, "--html", str(page), "--json", str(file))
+    done = runs.execute("compare", *names, "--json", str(file))
     assert done.returncode == 0, done.stderr
     assert "By pattern: bridges → ovs" in done.stdout
-    assert page.stat().st_size > 1e5
 
     value = json.loads(file.read_text())
     assert {"of": None, "setting": "site.kind", "values": ["bridges", "ovs"]} in value["question"]

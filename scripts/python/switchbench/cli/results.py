@@ -7,7 +7,6 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 from .. import __version__
 from ..analysis import sealing
 from ..analysis.summary import NOT_ENDED, remade
-from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..config.fields import whole
 from ..importers import directory
@@ -189,49 +187,37 @@ def sign_command(args: argparse.Namespace) -> int:
 # --- compare --------------------------------------------------------------------------------------
 
 
-# A number without a unit is a percentage.
-_PERCENT = replace(quantities.PERCENT, bare=True)
-
-
 def compare_command(args: argparse.Namespace) -> int:
     """Print a comparison of results; return 2 where parts could not be compared."""
     # Arrow takes longer to load than all other modules.
     from ..compare import cases, comparison
     from ..render import comparison as shown
 
-    confidence = 95.0 if args.confidence is None else args.confidence
-    if not 50.0 <= confidence < 100.0:
-        raise ConfigurationError(f"--confidence {confidence:g}: takes 50 to less than 100 %")
-    most = None if args.all else comparison.CompareOptions.most_flows
-    asked = comparison.CompareOptions(confidence / 100, frozenset(args.question), most)
     if args.history:
-        return _history(args, asked)
+        return _history(args)
     found = cases.load(args.results, args.by)
     if len(found) < 2:
         raise ConfigurationError(
             "there is one result only: name a second directory, or say --by SETTING (transport, "
             "load, size ...) to compare the parts of this one"
         )
-    found = cases.with_baseline(found, args.baseline)
-    compared = comparison.compare(found, asked)
-    status = 0 if compared.whole else ConfigurationError.status
-    if args.html:
-        shown.write(compared, args.html)
-    show = partial(shown.show_comparison, compared, make_console(), everything=args.all)
+    compared = comparison.compare(found)
+    show = partial(shown.show_comparison, compared, make_console())
     _print_or_write(compared.document(), args.json, show)
-    if status:
-        say_error(_why_status(compared), "compare")
-    return status
+    if compared.whole:
+        return 0
+    say_error(_why_status(compared), "compare")
+    return ConfigurationError.status
 
 
-def _history(args: argparse.Namespace, asked: Any) -> int:
+def _history(args: argparse.Namespace) -> int:
     """Print the history of results; return 1 where a measure became worse."""
     from ..compare.comparison import history
     from ..render import comparison as shown
 
-    if args.by or args.baseline or args.html:
-        raise ConfigurationError("--history goes without --by, --baseline and --html")
-    found = history(args.results, asked)
+    if args.by:
+        raise ConfigurationError("--history goes without --by")
+    found = history(args.results)
     _print_or_write(found.document(), args.json, partial(shown.show_history, found, make_console()))
     if found.unlike or not found.comparison.whole:
         unlike = [*found.unlike, *(one.sentence for one in found.comparison.differing)]
@@ -263,7 +249,7 @@ def _why_status(compared: Any) -> str:
         shown = "what can be compared is shown" if some else "nothing of them can be compared"
         return (
             f"{names} are not the same measurement: {settings} differs; {shown} (measure again "
-            "with equal settings, or say --question SETTING where that is what you ask)"
+            "with equal settings, or both settings in one run: compare DIR --by SETTING)"
         )
     if compared.damage:
         return f"not all could be read, and the rest was compared: {compared.damage[0]}"
@@ -279,7 +265,6 @@ def _why_status(compared: Any) -> str:
 
 
 TYPES = {
-    "--confidence": lambda text: float(_PERCENT.parse(text)),
     "--json": str,
     "--ranks": whole(1, 1 << 20, "the number of processes"),
 }

@@ -28,7 +28,7 @@ from ..importers.reading import COMMON, GPU
 from ..records.directory import CONFIGURATION
 from ..records.summary_form import PlanEntry, at, by
 
-# --- compared figures of plans, phases and flows (doc/reference/measures.md) ----------------------
+# --- compared figures (doc/reference/measures.md) ----------------------
 
 Entry = Mapping[str, Any]
 Reading = Callable[[Entry], float | None]
@@ -115,8 +115,6 @@ MEASURES = (
         for name, between_runs in (("p50", 0.4), ("p99", 0.7))
     ),
 )  # fmt: skip
-FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
-FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02)
 
 
 # --- cases ---------------------------------------------------------------------------------------
@@ -477,16 +475,6 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
         cases = [case for case in whole.cases if case.settings.get(by) == value]
         name = f"{whole.name} {value}".strip() if several else value
         yield Subject(name, list(whole.results), cases, {by: value})
-
-
-def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
-    """Return the subjects with the named one first; ConfigurationError for an unknown name."""
-    if name is None:
-        return subjects
-    if all(subject.name != name for subject in subjects):
-        known = ", ".join(subject.name for subject in subjects)
-        raise ConfigurationError(f"--baseline {name}: no result is called so (results: {known})")
-    return sorted(subjects, key=lambda subject: subject.name != name)
 
 
 def _switch(subject: Subject) -> str:

@@ -6,24 +6,22 @@ question. Where the transport is in question, frames match messages as in the su
 (analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
 the same schedule at equal size.
 
-Measures of plans and phases come from the summary, measures of flows from the tables. A sample is a
-run where a side has several, else a repeat. With at least two samples on both sides, the difference
-has a confidence interval by Welch's t (Welch 1947); else a reason replaces it. All tests of one
-comparison form one family: with 95 % confidence, at most 5 of 100 comparisons of equal networks
-claim any difference at all. Arrays have a row per sample and a column per compared thing; NaN is a
-missing measurement.
+Measures come from the summary. A sample is a run where a side has several, else a repeat. With at
+least two samples on both sides, the difference has a confidence interval by Welch's t (Welch 1947);
+else a reason replaces it. All tests of one comparison form one family: with 95 % confidence, at
+most 5 of 100 comparisons of equal networks claim any difference at all. Arrays have a row per
+sample and a column per compared thing; NaN is a missing measurement.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from ..analysis.measures import mean
@@ -33,12 +31,9 @@ from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
-from ..records.directory import SUMMARY
 from ..records.rows import Floats
-from ..records.summary_form import PlanEntry, by
+from ..records.summary_form import by
 from .cases import (
-    FLOW_LOSS,
-    FLOW_RATE,
     LOAD,
     MEASURES,
     NETWORK,
@@ -46,9 +41,7 @@ from .cases import (
     TRANSPORT,
     Case,
     ComparedMeasure,
-    ComparedRun,
     Differing,
-    Entry,
     Subject,
     differing,
     figure_cases,
@@ -65,14 +58,11 @@ FEW_REPEATS = "no interval: needs at least 2 repeats per side"
 ONE_SIDE = "observed in one of the results only"
 OTHER_LOAD = "not judged: the intended loads differ"
 SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
-# Share of the false-claim probability that each level may use.
-SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
+CONFIDENCE = 0.95
 
 _PROBABILITIES = ("p", "p_adjusted")
 Row = dict[str, Any]
 """Compared measure of one thing in two results, as in the JSON (doc/how-to/compare.md)."""
-Runs = Sequence[Sequence[Entry]]  # repeats of each run
-Codes = NDArray[np.int64]
 
 
 # --- Welch's t, many pairs at once ----------------------------------------------------------------
@@ -100,20 +90,21 @@ class WelchTest:
     freedom: Floats
     p: Floats  # probability of a difference at least as large between equal means
 
-    def half_width(self, confidence: float) -> Floats:
+    @property
+    def half_width(self) -> Floats:
         """Return half the width of each difference's confidence interval."""
-        half: Floats = stdtrit(self.freedom, (1.0 + confidence) / 2.0) * self.error
+        half: Floats = stdtrit(self.freedom, (1.0 + CONFIDENCE) / 2.0) * self.error
         return half
 
 
-def welch(base: Sample, other: Sample, confidence: float) -> WelchTest:
+def welch(base: Sample, other: Sample) -> WelchTest:
     """Return Welch's test of each column.
 
     The shared error is known, not estimated, and has infinite degrees of freedom. Rounding widens
     the standard error alone: a t-test that used it where the spread of a few values is small by
     chance would claim too much.
     """
-    a, b = (estimates(side.values, confidence, side.chosen) for side in (base, other))
+    a, b = (estimates(side.values, CONFIDENCE, side.chosen) for side in (base, other))
     difference = b.mean - a.mean
     with np.errstate(divide="ignore", invalid="ignore"):
         shared = (base.shared * a.mean) ** 2 + (other.shared * b.mean) ** 2
@@ -139,108 +130,6 @@ def holm(p: Floats) -> Floats:
     weighted = p[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(weighted))
     return corrected
-
-
-# --- families ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Family:
-    """Tests of a measure of a pair's plan, of all its phases, or of all its flows."""
-
-    pair: int  # index of the pair in the match
-    measure: ComparedMeasure
-    name: Callable[[int], str]  # name of a column's phase or flow; "" for the plan
-    tested: WelchTest  # without errors where no difference may be claimed
-    confidence: float
-    refusal: str | None = None  # reason for which no difference may be claimed
-    most: int | None = None  # row limit: the surest differences, then the largest
-
-    def rows(self, adjusted: Floats) -> Iterator[Row]:
-        """Yield a row for each column with a value; `adjusted` has the corrected p-values."""
-        tested, half = self.tested, self.tested.half_width(self.confidence)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
-        surest = np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
-        chosen = range(len(tested.p)) if self.most is None else surest[: self.most]
-        for i in map(int, chosen):
-            counts = [int(side.count[i]) for side in (tested.base, tested.other)]
-            if not any(counts):
-                continue
-            found = {
-                "baseline": tested.base.mean[i],
-                "other": tested.other.mean[i],
-                "difference": tested.difference[i],
-                "ci_low": tested.difference[i] - half[i],
-                "ci_high": tested.difference[i] + half[i],
-                "degrees_of_freedom": tested.freedom[i],
-                "p": tested.p[i],
-                "p_adjusted": adjusted[i],
-            }
-            known = {
-                k: float(value) if math.isfinite(value) else None for k, value in found.items()
-            }
-            difference, base, p = known["difference"], known["baseline"], known["p_adjusted"]
-            percent = 0.0 if difference == 0 else None
-            if difference is not None and base:
-                percent = 100.0 * difference / abs(base)
-            verdict, reason = UNKNOWN, None
-            if difference is None:
-                reason = ONE_SIDE
-            elif self.refusal is not None:
-                reason = self.refusal
-            elif min(counts) < 2:
-                reason = FEW_REPEATS
-            elif difference == 0:
-                verdict = SAME
-            elif p is None or p >= 1.0 - self.confidence:
-                verdict = UNSURE
-            else:
-                verdict = BETTER if difference * self.measure.better > 0 else WORSE
-            yield {
-                "pair": self.pair,
-                "of": self.name(i) or None,
-                "measure": self.measure.name,
-                "title": self.measure.title,
-                "unit": self.measure.unit,
-                "better": "more" if self.measure.better > 0 else "less",
-                "repeats": counts,
-                "percent": percent,
-                **known,
-                "dependent": bool(tested.base.dependent[i] or tested.other.dependent[i]),
-                "verdict": verdict,
-                "reason": reason,
-            }
-
-
-def adjusted(levels: Mapping[str, Sequence[Family]]) -> dict[str, list[Floats]]:
-    """Return each family's p-values, corrected for all tests of the comparison.
-
-    Corrected by Holm (1979) within a level, and by the level's share of the false-claim
-    probability.
-    """
-    shares = {
-        level: SHARES[level]
-        for level, families in levels.items()
-        if any(not np.isnan(family.tested.p).all() for family in families)
-    }
-    found = {}
-    for level, families in levels.items():
-        p = [family.tested.p for family in families]
-        share = shares.get(level, 1.0) / (sum(shares.values()) or 1.0)
-        whole = np.minimum(1.0, holm(np.concatenate(p)) / share) if p else np.zeros(0)
-        found[level] = np.split(whole, np.cumsum([len(one) for one in p])[:-1]) if p else []
-    return found
-
-
-def sampled(runs: Sequence[Floats]) -> Floats:
-    """Return the samples of one side: repeats of its only run, or the means of several runs."""
-    if len(runs) == 1:
-        return runs[0]
-    known = [(~np.isnan(run)).sum(axis=0) for run in runs]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = [np.nansum(run, axis=0) / count for run, count in zip(runs, known, strict=True)]
-    return np.array(means)
 
 
 # --- tests of two matched cases -------------------------------------------------------------------
@@ -270,196 +159,112 @@ class Pair:
         return " and ".join([*map(str, first), format.of(last, noun)])
 
 
-class Tester:
-    """Tests of one matched pair of cases."""
+@dataclass(frozen=True)
+class MeasureTest:
+    """Test of a measure of a pair; `welch` has one column."""
 
-    def __init__(self, number: int, pair: Pair, sides: Sequence[Subject], confidence: float):
-        """Prepare the tests of pair `number` in the match of two subjects."""
-        self.pair, self.cases = pair, (pair.base, pair.other)
-        self._number, self._sides, self._confidence = number, sides, confidence
-        self.phases = [_phases(case) for case in self.cases]
+    pair: int  # index of the pair in the match
+    measure: ComparedMeasure
+    welch: WelchTest  # without errors where no difference may be claimed
+    refusal: str | None = None  # reason for which no difference may be claimed
 
-    def plans(self) -> Iterator[Family]:
-        """Yield a family per measure of the two cases' plans as a whole."""
-        figure = self.pair.base.figure
-        entries = [
-            [[p if figure else run.whole(p) for p in plans] for run, plans in case.runs]
-            for case in self.cases
-        ]
-        for measure in MEASURES if figure is None else (figure,):
-            yield self._family(measure, lambda _: "", [_table([side], measure) for side in entries])
+    def row(self, adjusted: float) -> Row:
+        """Return the compared figures; `adjusted` is the corrected p-value."""
+        tested = self.welch
+        counts = [int(side.count[0]) for side in (tested.base, tested.other)]
+        difference, half = float(tested.difference[0]), float(tested.half_width[0])
+        found = {
+            "baseline": tested.base.mean[0],
+            "other": tested.other.mean[0],
+            "difference": difference,
+            "ci_low": difference - half,
+            "ci_high": difference + half,
+            "degrees_of_freedom": tested.freedom[0],
+            "p": tested.p[0],
+            "p_adjusted": adjusted,
+        }
+        known = {k: float(value) if math.isfinite(value) else None for k, value in found.items()}
+        base, p = known["baseline"], known["p_adjusted"]
+        percent = 0.0 if difference == 0 else None
+        if known["difference"] is not None and base:
+            percent = 100.0 * difference / abs(base)
+        verdict, reason = UNKNOWN, None
+        if known["difference"] is None:
+            reason = ONE_SIDE
+        elif self.refusal is not None:
+            reason = self.refusal
+        elif min(counts) < 2:
+            reason = FEW_REPEATS
+        elif difference == 0:
+            verdict = SAME
+        elif p is None or p >= 1.0 - CONFIDENCE:
+            verdict = UNSURE
+        else:
+            verdict = BETTER if difference * self.measure.better > 0 else WORSE
+        return {
+            "pair": self.pair,
+            "measure": self.measure.name,
+            "title": self.measure.title,
+            "unit": self.measure.unit,
+            "better": "more" if self.measure.better > 0 else "less",
+            "repeats": counts,
+            "percent": percent,
+            **known,
+            "dependent": bool(tested.base.dependent[0] or tested.other.dependent[0]),
+            "verdict": verdict,
+            "reason": reason,
+        }
 
-    def by_phase(self) -> Iterator[Family]:
-        """Yield a family per measure of all common phases; none for plans of one phase."""
-        base, other = self.phases
-        common = [phase for phase in base if phase in other]
-        if len(base) < 2 or not common:
-            return
-        names = [phase_name(base[phase]) for phase in common]
-        for measure in MEASURES:
-            tables = [_table([side[phase] for phase in common], measure) for side in (base, other)]
-            yield self._family(measure, names.__getitem__, tables)
 
-    def flows(self, most: int | None) -> tuple[tuple[int, int, int], list[Family]]:
-        """Return flow counts (common, baseline, other), and the families of rate and loss.
+def sampled(runs: Sequence[Floats]) -> Floats:
+    """Return the samples of one side: repeats of its only run, or the means of several runs."""
+    if len(runs) == 1:
+        return runs[0]
+    known = [(~np.isnan(run)).sum(axis=0) for run in runs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = [np.nansum(run, axis=0) / count for run, count in zip(runs, known, strict=True)]
+    return np.array(means)
 
-        A thousand ranks have a million flows, so the tables are read as columns.
-        """
-        measured = self._sides[0].measured
-        ports = measured.ports
-        sides = [[_repeats(*run, ports) for run in case.runs] for case in self.cases]
-        if any(not repeats for runs in sides for repeats in runs):
-            return (0, 0, 0), []
-        unions = [np.unique(np.concatenate([r.codes for rs in runs for r in rs])) for runs in sides]
-        codes: Codes = np.intersect1d(unions[0], unions[1])
-        phases = {phase: phase_name(runs) for phase, runs in self.phases[0].items()}
-        of_phase = codes // len(ports) ** 2
-        if unknown := sorted(set(of_phase.tolist()) - phases.keys()):
-            trial = self.pair.base.plans[0]["trial"]
-            measured.damage.append(
-                f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows the tables "
-                "have: these are omitted"
-            )
-            codes = codes[np.isin(of_phase, list(phases))]
 
-        def name(i: int) -> str:
-            phase, rest = divmod(int(codes[i]), len(ports) ** 2)
-            flow = format.flow({"src": ports[rest // len(ports)], "dst": ports[rest % len(ports)]})
-            return f"{phases[phase]}, {flow}" if len(phases) > 1 else flow
-
-        found = []
-        for which, measure in enumerate((FLOW_RATE, FLOW_LOSS) if len(codes) else ()):
-            tables = [
-                sampled([np.array([repeat.of(codes, which) for repeat in run]) for run in runs])
-                for runs in sides
-            ]
-            if measure is FLOW_RATE or sum(np.nansum(table) for table in tables) > 0:
-                found.append(self._family(measure, name, tables, most))
-        return (len(codes), len(unions[0]), len(unions[1])), found
-
-    def _family(
-        self,
-        measure: ComparedMeasure,
-        name: Callable[[int], str],
-        tables: Sequence[Floats],
-        most: int | None = None,
-    ) -> Family:
-        """Return a family; `tables` has for each side a row per sample and a column per item."""
-        # If one run measured each repeat of both cases before the next repeat of either, both
-        # cases have the same deviation of that run.
-        plans = (plan for case in self.cases for plan in case.plans)
-        one_run = self._sides[0].measured.directory == self._sides[1].measured.directory
-        in_turn = one_run and alternated(plans) is not False
+def _tests(number: int, pair: Pair, sides: Sequence[Subject]) -> Iterator[MeasureTest]:
+    """Yield a test for each measure of pair `number` that a side has; NaN if tester-limited."""
+    cases, figure = (pair.base, pair.other), pair.base.figure
+    entries = [
+        [[p if figure else run.whole(p) for p in plans] for run, plans in case.runs]
+        for case in cases
+    ]
+    # If one run measured each repeat of both cases before the next repeat of either, both cases
+    # have the same deviation of that run.
+    one_run = sides[0].measured.directory == sides[1].measured.directory
+    in_turn = one_run and alternated(plan for case in cases for plan in case.plans) is not False
+    for measure in MEASURES if figure is None else (figure,):
         samples = []
-        for case, table in zip(self.cases, tables, strict=True):
-            several = len(case.runs) > 1
+        for case, runs in zip(cases, entries, strict=True):
+            known = (
+                [None if entry.get("tester_limited") else measure.of(entry) for entry in run]
+                for run in runs
+            )
+            values = sampled([np.array([run], dtype=np.float64).T for run in known])
+            several = len(runs) > 1
             shared = 0.0 if several or in_turn else measure.between_runs
             trials = {plan["trial"] for plan in case.plans}
             chosen = not several and not trials.isdisjoint(case.runs[0][0].until_sure)
-            samples.append(Sample(table, shared, measure.rounding, chosen))
+            samples.append(Sample(values, shared, measure.rounding, chosen))
+        if all(np.isnan(sample.values).all() for sample in samples):
+            continue
         refusal = None
-        if measure.name == "cpu" and any(subject.one_machine for subject in self._sides):
+        if measure.name == "cpu" and any(subject.one_machine for subject in sides):
             refusal = SHARED_MACHINE
-        if self.pair.base.settings[LOAD] != self.pair.other.settings[LOAD]:
+        if pair.base.settings[LOAD] != pair.other.settings[LOAD]:
             refusal = OTHER_LOAD
-        tested = welch(samples[0], samples[1], self._confidence)
+        tested = welch(*samples)
         if refusal is not None:
             nothing = np.full(len(tested.p), np.nan)
             tested = replace(tested, error=nothing, freedom=nothing, p=nothing)
-        return Family(self._number, measure, name, tested, self._confidence, refusal, most)
-
-
-def _phases(case: Case) -> dict[int, Runs]:
-    """Return the phases of a case by number: the entries of each repeat in each run."""
-    runs = [
-        by((phase for plan in plans for phase in result.measured.phases_of(plan)), "phase")
-        for result, plans in case.runs
-    ]
-    numbers = sorted({number for phases in runs for number in phases})
-    return {number: [phases.get(number, []) for phases in runs] for number in numbers}
-
-
-def phase_name(runs: Runs) -> str:
-    """Return the name of a phase, taken from its first entry."""
-    entry = next(entry for entries in runs for entry in entries)
-    return str(entry["phase_name"] or entry["phase"])
-
-
-def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
-    """Return a measure with a row per sample and a column per item; NaN if tester-limited."""
-    tables = []
-    for run in range(max(map(len, columns))):
-        table = np.full((max(len(runs[run]) for runs in columns), len(columns)), np.nan)
-        for i, runs in enumerate(columns):
-            for repeat, entry in enumerate(runs[run]):
-                value = None if entry.get("tester_limited") else measure.of(entry)
-                table[repeat, i] = np.nan if value is None else value
-        tables.append(table)
-    return sampled(tables)
-
-
-# --- flows ----------------------------------------------------------------------------------------
-
-
-def places_of(names: Sequence[str], others: Sequence[str]) -> Codes | None:
-    """Map each of the other result's ports to a baseline port, by name or by position.
-
-    Names must be equal as sets, else the counts must be equal; None where neither holds.
-    """
-    if set(names) == set(others):
-        known = {name: place for place, name in enumerate(names)}
-        return np.array([known[name] for name in others], dtype=np.int64)
-    return np.arange(len(others)) if len(names) == len(others) else None
-
-
-@dataclass(frozen=True)
-class _FlowRates:
-    """Flow rates and losses of one repeat; codes of phase, source and destination ascend."""
-
-    codes: Codes
-    figures: tuple[Floats, Floats]  # rate in Mbit/s, loss in percent
-
-    def of(self, codes: Codes, which: int) -> Floats:
-        """Return a figure of the flows with given codes; NaN where the repeat lacks a flow."""
-        place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
-        return np.where(self.codes[place] == codes, self.figures[which][place], np.nan)
-
-
-def _repeats(
-    result: ComparedRun, plans: Iterable[PlanEntry], names: Sequence[str]
-) -> list[_FlowRates]:
-    """Return the flow rates of each repeat of one run, in the baseline's port numbers.
-
-    Phases that the tester limited are left out.
-    """
-    places = places_of(names, result.measured.ports)
-    found = []
-    for plan in plans if places is not None else ():
-        flows = result.measured.flows(plan)
-        if flows is None or places is None:
-            continue
-        phases, ports = flows.phase.astype(np.int64), len(places)
-        codes = (phases * ports + places[flows.src]) * ports + places[flows.dst]
-        order = np.argsort(codes, kind="stable")
-        limited = [p["phase"] for p in result.measured.phases_of(plan) if p["tester_limited"]]
-        valid = ~np.isin(flows.phase, limited)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = 100.0 * flows.lost / flows.offered
-        rate, loss = (np.where(valid, figure, np.nan)[order] for figure in (flows.mbps, loss))
-        found.append(_FlowRates(codes[order], (rate, loss)))
-    return found
+        yield MeasureTest(number, measure, tested, refusal)
 
 
 # --- one comparison ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CompareOptions:
-    """Options of a comparison: confidence level, settings that may differ, number of flow rows."""
-
-    confidence: float = 0.95
-    question: frozenset[str] = frozenset()  # settings that may differ
-    most_flows: int | None = 20  # rows per measure and pair; None for all
 
 
 @dataclass
@@ -472,8 +277,7 @@ class Compared:
     # settings that make two different measurements
     differing: list[Differing] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)  # a sentence per case that only one side has
-    levels: dict[str, list[Row]] = field(default_factory=lambda: {level: [] for level in SHARES})
-    flow_count: int = 0  # compared flows, of which only the first have rows
+    rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -482,7 +286,6 @@ class Comparison:
     """Comparison of all results with the baseline, which is the first subject."""
 
     subjects: list[Subject]  # the baseline first
-    asked: CompareOptions
     question: list[Differing]  # settings under question that differ
     compared: list[Compared]
 
@@ -512,7 +315,7 @@ class Comparison:
         return {
             "schema": "switchbench-comparison/2",
             "exit_status": 0 if self.whole else 2,
-            "confidence_percent": 100 * self.asked.confidence,
+            "confidence_percent": 100 * CONFIDENCE,
             "baseline": self.subjects[0].name,
             "results": [
                 {
@@ -533,9 +336,7 @@ class Comparison:
                         {"baseline": pair.base.document, "other": pair.other.document}
                         for pair in one.pairs
                     ],
-                    # The surest and largest differences come first.
-                    **{level: list(map(_rounded, rows)) for level, rows in one.levels.items()},
-                    "flows_compared": one.flow_count,
+                    "plans": list(map(_rounded, one.rows)),
                     "differing": [each.document for each in one.differing],
                     "alone": one.alone,
                     "notes": one.notes,
@@ -554,65 +355,26 @@ def _rounded(row: Row) -> Row:
     }
 
 
-def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
-    """Compare each further subject with the first one; ConfigurationError for unknown settings."""
-    known = {name for subject in subjects for case in subject.cases for name in case.settings}
-    for name in sorted(asked.question - known):
-        raise ConfigurationError(
-            f"--question {name}: there is no setting {name!r} in any of the results "
-            f"(there are: {', '.join(sorted(known))})"
-        )
-    allowed = set(asked.question) | {name for subject in subjects for name in subject.chosen}
-    families: dict[str, list[tuple[Compared, Family]]] = {level: [] for level in SHARES}
-    compared = [match(subjects[0], other, allowed) for other in subjects[1:]]
+def compare(subjects: Sequence[Subject]) -> Comparison:
+    """Compare each further subject with the first one."""
+    chosen = {name for subject in subjects for name in subject.chosen}
+    compared = [match(subjects[0], other, chosen) for other in subjects[1:]]
+    tests = [
+        (one, test)
+        for one in compared
+        for number, pair in enumerate(one.pairs)
+        for test in _tests(number, pair, (one.base, one.other))
+    ]
+    corrected = holm(np.array([test.welch.p[0] for _, test in tests]))
+    for (one, test), p in zip(tests, corrected, strict=True):
+        one.rows.append(test.row(p))
     for one in compared:
-        for level, family in _tested(one, asked):
-            families[level].append((one, family))
-    corrected = adjusted({level: [one for _, one in found] for level, found in families.items()})
-    for level, found in families.items():
-        for (one, family), p in zip(found, corrected[level], strict=True):
-            one.levels[level] += family.rows(p)
-    question = list(_question(subjects, compared, allowed))
-    return Comparison(list(subjects), asked, question, compared)
-
-
-def _tested(one: Compared, asked: CompareOptions) -> Iterator[tuple[str, Family]]:
-    """Yield each tested family with its level; rows follow after the correction over all."""
-    for number, pair in enumerate(one.pairs):
-        tester = Tester(number, pair, (one.base, one.other), asked.confidence)
-        (common, *sides), flows = tester.flows(asked.most_flows)
-        levels = {"plans": tester.plans(), "phases": tester.by_phase(), "flows": flows}
-        yield from ((level, family) for level, found in levels.items() for family in found)
-        base, other = tester.phases
-        one.flow_count += common
-        for noun, both, counts in (
-            ("phase", len(base.keys() & other.keys()), (len(base), len(other))),
-            ("flow", common, sides if common else (0, 0)),
-        ):
-            if both < max(counts):
-                what = f"{format.of(both, noun)} {'is' if both == 1 else 'are'} in both"
-                one.notes.append(f"{pair.base.title}: {what}, of {counts[0]:,} and {counts[1]:,}")
-    one.notes += _notes(one)
+        one.notes += _notes(one)
+    return Comparison(list(subjects), list(_question(subjects, compared, chosen)), compared)
 
 
 def _notes(one: Compared) -> Iterator[str]:
-    """Yield notes on incomparable flows, truncated tables, and possible limits of the hosts."""
-    base, other = one.base.measured.ports, one.other.measured.ports
-    if places_of(base, other) is None:
-        counts = f"{one.base.name} has {len(base)} ports and {one.other.name} {len(other)}"
-        yield f"flows are not compared: {counts}"
-    elif set(base) != set(other):
-        yield (
-            f"the ports have other names in {one.other.name}: flows are compared by the ports' "
-            f"places, {base[0]} with {other[0]} and so on"
-        )
-    for subject in (one.base, one.other):
-        measured = subject.measured
-        if measured.is_cut and not measured.damage:
-            yield (
-                f"{measured.directory}: a table ends in half a piece: nothing is lost by it that "
-                "the summary was made of"
-            )
+    """Yield a note on each side in which the hosts may have been the limit."""
     for subject, cases in (
         (one.base, [pair.base for pair in one.pairs]),
         (one.other, [pair.other for pair in one.pairs]),
@@ -629,27 +391,26 @@ def _notes(one: Compared) -> Iterator[str]:
 
 
 def _question(
-    subjects: Sequence[Subject], compared: Sequence[Compared], allowed: set[str]
+    subjects: Sequence[Subject], compared: Sequence[Compared], chosen: set[str]
 ) -> Iterator[Differing]:
-    """Yield the differing settings of the test bed, and those in `allowed` that differ."""
+    """Yield the differing settings of the test bed, and transport and network where they differ."""
     if any(subject.imported for subject in subjects):
         programs = tuple(subject.measured_by for subject in subjects)
         if len(set(programs)) > 1:
             yield Differing("", "measured by", programs)
         return
     yield from differing("", [subject.settings for subject in subjects], set())
-    names = (TRANSPORT, NETWORK, *allowed)
+    names = (TRANSPORT, NETWORK)
     words = [{name: ", ".join(one.values(name)) for name in names} for one in subjects]
     if any(one.pairs for one in compared):
-        chosen = {name for subject in subjects for name in subject.chosen}
         yield from differing("", words, chosen)
 
 
 # --- matching of cases ----------------------------------------------------------------------------
 
 
-def match(base: Subject, other: Subject, question: set[str]) -> Compared:
-    """Match the cases of two subjects; `question` has the settings that may differ."""
+def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
+    """Match the cases of two subjects, which differ in the settings that `--by` selects."""
     found = Compared(base, other)
     if base.imported or other.imported:
         _match_figures(found)
@@ -662,7 +423,7 @@ def match(base: Subject, other: Subject, question: set[str]) -> Compared:
         own.add(NETWORK)
     if set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
         own.add(TRANSPORT)
-    asked = question | own
+    asked = chosen | own
     if TRANSPORT in asked and set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
         asked.add(SIZE)
         mine, theirs = (list(filter(_is_schedule, one.cases)) for one in (base, other))
@@ -796,7 +557,7 @@ class History:
         }
 
 
-def history(words: Sequence[str], asked: CompareOptions) -> History:
+def history(words: Sequence[str]) -> History:
     """Return the history of results directories, given in any order.
 
     Raises
@@ -812,15 +573,13 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
     directories = [run.measured.directory for run in runs]
     names = [EARLIER] * (len(runs) - 1) + [LAST]
     sides = joined([replace(run, name=name) for run, name in zip(runs, names, strict=True)])
-    comparison = compare(sides, asked)
+    comparison = compare(sides)
     (compared,) = comparison.compared
-    courses = [
-        _course(compared.pairs[row["pair"]], row, directories) for row in compared.levels["plans"]
-    ]
+    courses = [_course(compared.pairs[row["pair"]], row, directories) for row in compared.rows]
     tested = [one for one in courses if one["p"] is not None]
     for one, p in zip(tested, holm(np.array([one["p"] for one in tested])), strict=True):
         gains = (one["slope_percent"] > 0) == (one["better"] == "more")
-        sure = one["slope_percent"] != 0 and p <= 1 - asked.confidence
+        sure = one["slope_percent"] != 0 and p <= 1 - CONFIDENCE
         one["trend"] = (BETTER if gains else WORSE) if sure else "none"
     unlike = [
         f"{directory} has no {pair.base.title}"

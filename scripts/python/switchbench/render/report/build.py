@@ -287,7 +287,6 @@ def render(
     footer: str,
     sections: Iterable[Section],
     damage: Sequence[str] = (),
-    warning: str = "This report is not whole.",
 ) -> str:
     """Return the HTML text of a page; sections without parts are left out.
 
@@ -312,7 +311,6 @@ def render(
         heading=heading,
         footer=footer,
         damage=damage,
-        warning=warning,
         sections=shown,
         version=__version__,
         advice=WORDS["advice"],
