@@ -31,7 +31,7 @@ from rich.console import Console
 import golden
 import switchbench
 from conftest import Command
-from recorded import replace_rows, rows_in, write_tables
+from recorded import rows_in, write_tables
 from switchbench.analysis import sealing
 from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import remade
@@ -94,15 +94,13 @@ def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
     return found
 
 
-_STEPS_ONLY = ("imb", "kernels")  # what predict refuses without parameters
 _CUT_SHORT = "stopped"
 
 
 def test_commands_read_results_anywhere(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """On a host without the engine, with one core and no memory to spare. Flows that a run that was
-    cut short has not recorded are all that the engine is asked for."""
+    """On a host without the engine, with one core and no memory to spare."""
     monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})
@@ -118,12 +116,6 @@ def test_commands_read_results_anywhere(
     ):
         said = cli(*words)
         assert (said.status, "switchbench-node" in said.out + said.err) == (status, False), words
-    predicted = "predicted-dpdk" in page.read_text()
-    assert predicted == (name not in (*_STEPS_ONLY, _CUT_SHORT))
-    said = cli("predict", directory)
-    assert said.status == (2 if name in (*_STEPS_ONLY, _CUT_SHORT) else 0)
-    asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
-    assert (asked in said.err) == (name == _CUT_SHORT)
     (directory / "summary.json").unlink()
     for words in (("report", directory, "--out", page), ("compare", f"a={directory}", directory)):
         said = cli(*words)  # all is shown, made of the tables
@@ -399,22 +391,12 @@ def run(tmp_path: Path) -> Path:
     return golden.unpack("clauses", tmp_path)
 
 
-def test_flows_of_the_records_are_those_of_the_plan(
-    run: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
-) -> None:
-    """With a record more or less the engine makes the plan, and its flows are the same."""
-    found = []
-    for wanted in (lambda _: True, lambda row: row["src"] != "node1:e0"):
-        replace_rows(run, "flows", [row for row in rows_in(run, "flows") if wanted(row)])
-        trials = json.loads(cli.prints("predict", run, "--json"))["trials"]
-        found.append([trial["models"] for trial in trials])
-    for of_records, of_engine in zip(*found, strict=True):
-        assert of_records == {
-            model: pytest.approx(rates, rel=1e-9) for model, rates in of_engine.items()
-        }
-    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
-    asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
-    assert asked in cli.refuses("predict", run)
+def test_predictions_fit_what_was_measured(run: Path, cli: Command) -> None:
+    """A lab with a healthy switch: nearly all flows are within 10 % of their prediction."""
+    for trial in json.loads(cli.prints("predict", run, "--json"))["trials"]:
+        assert {one["model"] for one in trial["fits"]} == {"max-min", "proportional", "constrained"}
+        assert {one["flows"] for one in trial["fits"]} == {trial["flows"]}
+        assert min(one["close"] for one in trial["fits"]) > 0.9
 
 
 def test_a_configuration_of_another_run_is_found(run: Path, cli: Command) -> None:

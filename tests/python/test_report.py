@@ -19,10 +19,9 @@ from jsonschema import Draft202012Validator
 
 import golden
 import pages
-from configs import TEXTS, needs_engine
 from conftest import Command
 from golden import block
-from recorded import replace_rows, rows_in, write_tables
+from recorded import replace_rows, rows_in
 from simulated import LOSSY, SPANS, Choice, simulate
 from simulated import LOSSY_PHASES as PHASES
 from switchbench import __version__
@@ -30,12 +29,8 @@ from switchbench.analysis.data import Measured
 from switchbench.analysis.location.facts import WORDS
 from switchbench.analysis.phases import before_last
 from switchbench.base.errors import ConfigurationError
-from switchbench.config import read
-from switchbench.plan.compile import compile_run
-from switchbench.predict.models import MODELS
-from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records import summary_form
-from switchbench.records.directory import SUMMARY, read_plan, write_plan
+from switchbench.records.directory import SUMMARY
 from switchbench.records.summary_form import NOTHING_LOCATED, summary_schema
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import about_what, first_page, named
@@ -47,7 +42,6 @@ from switchbench.render.report.chart import (
     unpacked,
 )
 from switchbench.render.tables import Heading
-from synthetic import frame_side
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -181,14 +175,13 @@ def test_a_signed_directory_is_left_alone(tmp_path: Path, cli: Command) -> None:
 def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """The path is below a file; or figures are asked for without a browser."""
+    """The path is below a file; or a PDF is asked for without a browser."""
     words = ("report", directory, "--out")
     assert "can't write" in cli.refuses(*words, directory / SUMMARY / "x.html", status=3)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(build.VARIABLE, raising=False)
-    figures = tmp_path / "f"
-    assert "install Chromium" in cli.refuses(*words, tmp_path / "r", "--figures", figures)
-    assert not figures.exists()
+    assert "install Chromium" in cli.refuses(*words, tmp_path / "r", "--pdf", tmp_path / "p")
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
@@ -465,19 +458,6 @@ def test_messages_by_size_overlay_the_transports() -> None:
     assert bandwidth.data[0]["y"] == pytest.approx([0.008, 2.048, 2.0 * (1 << 20) / 1000])
 
 
-def test_thinning_keeps_lone_times() -> None:
-    """Nearly all of 200 times that are far from the rest are alone in their fields."""
-    random = np.random.default_rng(1)
-    size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 200_000))
-    time_us = (100 + size / 10) * random.lognormal(0, 0.1, len(size))
-    far = np.arange(0, len(size), 1000)
-    time_us[far] *= 30
-    chosen = times.thinned(size, time_us, 5000)
-    assert len(set(far) & set(chosen)) > 0.8 * len(far)
-    assert 4000 < len(np.unique(chosen)) == len(chosen) <= 5000
-    assert len(times.thinned(size[:2000], random.uniform(90, 110, 2000), 1500)) == 1500
-
-
 # --- what a directory may be like --------------------------------------------------------------
 
 
@@ -667,84 +647,3 @@ def test_the_page_prints(tmp_path: Path, cli: Command) -> None:
     content = pdf.read_bytes()
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) > 3
-
-
-# --- the report's figures of what models predict --------------------------------------------------
-
-
-FRAMES_PER_MBPS = 1e6 / 8 / 1538
-OFF = 1.3  # what the first flow of each phase is measured too fast by
-
-
-def predicted_by(directory: Path, conf: str = TEXTS["two racks"]) -> Measured:
-    """Results in which each flow got what `proportional` predicts, but the first of each phase."""
-    path = directory / "conf.yaml"
-    path.write_text(conf)
-    run = compile_run(read(path))
-    write_plan(directory, run)
-    ports = [port.name for port in run.site.ports]
-    predictor = Predictor(fabric_of(run, None), ["proportional"])
-    lines = []
-    for point in points(run):
-        repeats = [trial for trial in run.trials if trial.point == point.point]
-        for prediction in predictor.predict(point):
-            factor = np.ones(len(prediction.ranks))
-            factor[0] = OFF
-            for number, trial in enumerate(repeats):
-                # The median of three is the middle one.
-                mbps = prediction.rates["proportional"] * factor / 1e6 * (0.5, 1.0, 2.0)[number]
-                place = {"trial": trial.id, "repeat": trial.repeat, "phase": prediction.phase}
-                for (src, dst), rate in zip(prediction.pairs(), mbps, strict=True):
-                    frames = round(rate * FRAMES_PER_MBPS)
-                    lines.append(frame_side("destination", src, dst, frames, frames, **place))
-    write_tables(directory, run, lines)
-    summary: dict[str, Any] = {"plans": [{"traffic": "stream"}]}
-    return Measured(directory, summary, ports=ports)
-
-
-@needs_engine
-def test_rates_of_each_model(tmp_path: Path) -> None:
-    """Eight flows, one a phase, are 30 % off the line, the others on it; one model is shown."""
-    measured = predicted_by(tmp_path)
-    (figure,) = times.predictions(measured)
-    assert measured.notes == []
-    assert figure.section == Heading.PREDICTED
-    shown = [trace for trace in figure.data if trace.get("visible") is True]
-    ratio = unpacked(shown[0]["y"]) / unpacked(shown[0]["x"])
-    flows = len(ratio)
-    assert [trace["name"] for trace in shown] == [f"proportional: {1 - 8 / flows:.1%}"]
-    assert np.sum(np.abs(ratio - 1) < 0.02) == flows - 8
-    assert np.sum(np.abs(ratio - OFF) < 0.02) == 8
-    hidden = [trace["name"].split(":")[0] for trace in figure.data if trace.get("visible")][1:]
-    assert {"proportional", *hidden} == set(MODELS)
-
-
-@needs_engine
-def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
-    measured = predicted_by(tmp_path)
-    run = read_plan(tmp_path)
-    write_plan(tmp_path, replace(run, site=replace(run.site, launch="hand", lab=None)))
-    assert list(times.predictions(measured)) == []
-    (note,) = measured.notes
-    assert note.startswith("What models predict is not drawn: the switches of a site of real hosts")
-
-
-@needs_engine
-def test_too_many_flows_are_left_to_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured = predicted_by(tmp_path)
-    monkeypatch.setattr(times, "_MOST_FLOWS", 3)
-    assert list(times.predictions(measured)) == []
-    (note,) = measured.notes
-    assert "`switchbench predict` says it" in note
-    monkeypatch.undo()
-    monkeypatch.setattr(times, "_MOST_SLOW_FLOWS", 3)
-    (rates,) = times.predictions(measured)
-    assert not any("constrained" in trace["name"] for trace in rates.data)
-
-
-def test_results_without_streams_have_nothing_to_say(tmp_path: Path) -> None:
-    measured = Measured(tmp_path, {"plans": [{"traffic": "pingpong"}]})
-    assert list(times.predictions(measured)) == []
-    assert measured.notes == []

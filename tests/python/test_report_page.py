@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import struct
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +15,6 @@ import golden
 from simulated import LOSSY, simulate
 from simulated import LOSSY_PHASES as PHASES
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli import main
 from switchbench.render.report import build
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -452,17 +448,3 @@ def test_an_old_browser_is_told_so(chromium: Any, directory: Path) -> None:
     page.goto((directory / build.REPORT).as_uri())
     assert "too old" in page.locator("p.notice").first.inner_text()
     context.close()
-
-
-def test_figures_as_files(directory: Path, tmp_path: Path) -> None:
-    out = tmp_path / "page.html"
-    shutil.copy(directory / build.REPORT, out)
-    assert main.main(["report", str(directory), "--out", str(out), "--figures", str(tmp_path)]) == 0
-    pictures = sorted(path.stem for path in tmp_path.glob("*.png"))
-    assert pictures
-    assert pictures == sorted(path.stem for path in tmp_path.glob("*.svg"))
-    for name in pictures:
-        head = (tmp_path / f"{name}.png").read_bytes()[:24]
-        assert head[:8] == b"\x89PNG\r\n\x1a\n"
-        assert struct.unpack(">I", head[16:20])[0] == 2000  # pixels: 1,000 at twice the density
-        assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")

@@ -107,8 +107,6 @@ class Measured:
     modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
     # ordered by module, else as in the site; the ends of flows are their places in this list
     ports: list[str] = field(default_factory=list)
-    # sentences on parts that are not drawn, though nothing is wrong
-    notes: list[str] = field(default_factory=list)
     is_cut: bool = False  # a stream ends in half a batch
     _tables: dict[str, pa.Table] = field(default_factory=dict)
     _flows: dict[tuple[int, int, str], FlowColumns | None] = field(default_factory=dict)

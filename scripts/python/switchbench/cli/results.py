@@ -94,11 +94,11 @@ def table_command(args: argparse.Namespace) -> int:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write the report or its figures; return 2 where parts of the results could not be shown."""
+    """Write the report; return 2 where parts of the results could not be shown."""
     from ..analysis.data import Measured
     from ..render.report import build
 
-    program = build.find_browser() if args.figures or args.pdf else ""
+    program = build.find_browser() if args.pdf else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and sealing.is_signed(args.directory):
@@ -106,9 +106,6 @@ def report_command(args: argparse.Namespace) -> int:
     report = build.make(Measured.load(args.directory))
     replace_bytes(path, report.text.encode())
     print(path)
-    if args.figures:
-        written = build.write_figures(path, args.figures, program)
-        print(f"{args.figures}: {len(written)} files")
     if args.pdf:
         build.write_pdf(path, args.pdf, program)
         print(args.pdf)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,6 @@ from ..analysis import measures
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Part, Run, Trial
-from ..base.programs import find_engine
 from ..plan.engine import plan_phases
 from ..records.directory import SUMMARY, load_summary
 from ..records.store import Tables
@@ -33,8 +32,6 @@ Place = tuple[int, str, int]
 """Key of the flows of a phase: the trial's point, the network, the number of the phase."""
 Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
 """Flows with a record, each with the layer-1 rates that its destination measured, by repeat."""
-Recorded = Mapping[str, Mapping[int, Ranks]]
-"""Rank pairs (source, destination) of all flows in the network's part, by network and phase."""
 
 
 @dataclass(frozen=True)
@@ -81,26 +78,16 @@ class Predictor:
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
-    def predict(self, trial: Trial, recorded: Recorded | None = None) -> Iterator[PhasePrediction]:
-        """Yield the prediction of each phase of each network of a trial.
-
-        `recorded` has the trial's flows where the records are complete; else the engine's plan is
-        used.
-        """
+    def predict(self, trial: Trial) -> Iterator[PhasePrediction]:
+        """Yield the prediction of each phase of each network of a trial, by the engine's plan."""
         models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
             places = self._places(part)
-            flows: Iterable[tuple[int, Ranks]]
-            if recorded is None:
-                phases = plan_phases(len(part.ranks), trial.pattern, trial.seed)
-                flows = ((each.number, each.flows) for each in phases)
-            else:
-                flows = recorded[part.network].items()
-            for phase, ranks in flows:
-                if len(ranks):
+            for phase in plan_phases(len(part.ranks), trial.pattern, trial.seed):
+                if len(ranks := phase.flows):
                     demand = demand_bps(trial, part, ranks)
                     found = rates(self._routes, places[ranks], demand, models)
-                    yield PhasePrediction(part, phase, ranks, found)
+                    yield PhasePrediction(part, phase.number, ranks, found)
 
     def _places(self, part: Part) -> Ranks:
         """Return the fabric rank of each rank of a part; ConfigurationError for unknown hosts."""
@@ -197,10 +184,9 @@ class PredictedTrial:
 
 def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
     """Return a trial's predicted rates, with the measured rates of streams where there are any."""
-    recorded = None if seen is None else recorded_flows(trial, seen)
     found: dict[str, list[Rates]] = defaultdict(list)
     measured = [np.empty(0)]
-    for one in predictor.predict(trial, recorded):
+    for one in predictor.predict(trial):
         for model, bps in one.rates.items():
             found[model].append(bps)
         line_bps = np.full(len(one.ranks), np.nan)
@@ -212,36 +198,6 @@ def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> Predicte
         measured.append(line_bps)
     together = {model: np.concatenate(parts) for model, parts in found.items()}
     return PredictedTrial(trial, len(measured) - 1, together, np.concatenate(measured))
-
-
-def recorded_flows(trial: Trial, seen: Seen) -> Recorded | None:
-    """Return a trial's flows from the records, so that the engine need not plan it again.
-
-    None where the records do not have all flows of the trial: a run that was cut short lacks some,
-    and a part of a phase's flows would be another phase. The connectivity check is no phase.
-    """
-    found: dict[str, dict[int, Ranks]] = {}
-    for part in trial.parts:
-        rank = {port.name: number for number, port in enumerate(part.ranks)}
-        found[part.network] = {
-            phase: np.array(
-                sorted((rank[a], rank[b]) for a, b in some if a in rank and b in rank),
-                dtype=np.int64,
-            ).reshape(-1, 2)
-            for (point, network, phase), some in sorted(seen.items())
-            if (point, network) == (trial.point, part.network) and phase >= 0
-        }
-    count = sum(len(ranks) for phases in found.values() for ranks in phases.values())
-    if count == trial.flows:
-        return found
-    try:
-        find_engine()
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"the records have {count:,} of the {trial.flows:,} flows of trial {trial.id}, and "
-            f"only the engine knows the others: {error}"
-        ) from None
-    return None
 
 
 def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:

@@ -314,7 +314,6 @@ class Heading(StrEnum):
     LOSS = "Loss"
     SKEW = "Start and stop"
     CPU = "CPU time"
-    PREDICTED = "Predicted and measured"
     PORTS = "Ports"
     TRIALS = "Trials"
     SET_UP = "Set-up"

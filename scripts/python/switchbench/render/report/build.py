@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import html
 import json
 import os
 import re
@@ -22,7 +21,6 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote_to_bytes
 
 from ... import __version__
 from ...analysis.data import Measured
@@ -50,7 +48,7 @@ _FOREMOST_PX = 520
 # Makers of figures, in the order of sections.
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     times.suites, rates.nodes, rates.pairs, rates.plans, rates.maps, rates.course, times.messages,
-    times.scatter, times.steps, times.percentiles, rates.losses, times.predictions,
+    times.steps, times.percentiles, rates.losses,
 )  # fmt: skip
 # Exceptions that code raises on a summary of another version or a damaged one.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -111,8 +109,6 @@ class _Page:
         self.sections[s.GLANCE].folds = False
         if self._summary.get("suite"):  # a suite's rows follow from phases
             self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
-        predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
-        self.sections[s.PREDICTED].open = any(figure.disagrees for figure in predicted)
         run = self._summary["run"]
         version = (run.get("versions") or {}).get("switchbench")
         text = render(
@@ -157,8 +153,6 @@ class _Page:
             self.sections[title].add(*(self._try(partial(maker, self._summary), title) or ()))
         if figure is not None and not self.sections[s.GLANCE].parts:
             self.sections[figure.section].add(figure)
-        notes = sentences("Not drawn", self.measured.notes, "warn")
-        self.sections[s.NOT_MEASURED].add(notes)
         with suppress(OSError, ValueError):
             text = (self.measured.directory / CONFIGURATION).read_text("utf-8")
             title = "configuration.yaml, with every default filled in"  # the file can be run again
@@ -586,15 +580,14 @@ def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Senten
     return Sentences(title, lines, mark) if lines else None
 
 
-# --- every figure as PNG and SVG files ------------------------------------------------------------
+# --- the page as PDF ------------------------------------------------------------------------------
 
 
 VARIABLE = "SWITCHBENCH_BROWSER"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MISSING = (
-    "figures and PDF are drawn by a browser, and there is none: install Chromium "
-    f"(Debian: apt-get install chromium) or name one in {VARIABLE}; in report.html each figure "
-    "can be saved as PNG or SVG without it"
+    "PDF is printed by a browser, and there is none: install Chromium "
+    f"(Debian: apt-get install chromium) or name one in {VARIABLE}"
 )
 _OPTIONS = (
     *("--headless=new", "--disable-gpu", "--disable-extensions", "--no-first-run"),
@@ -616,53 +609,20 @@ def find_browser() -> str:
     raise ConfigurationError(f"{VARIABLE}={named} can't be executed" if named else MISSING)
 
 
-def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
-    """Write FOLDER/NAME.png and NAME.svg of each figure of a page; return the paths.
-
-    `program` comes from find_browser(), so that a missing browser is reported before any work.
-    """
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        said = _browsed(page, "figures", program, "--dump-dom")
-        found = re.search(r'<pre id="figures">(.*?)</pre>', said, re.DOTALL)
-        if found is None:
-            raise RunError(
-                f"{program} has ended without an answer; does it run by itself? "
-                f"{program} --headless=new --dump-dom about:blank"
-            )
-        for name, url in json.loads(html.unescape(found[1])).items():  # the values are data: URLs
-            head, _, body = url.partition(",")
-            content = base64.b64decode(body) if head.endswith("base64") else unquote_to_bytes(body)
-            written.append(folder / name)
-            written[-1].write_bytes(content)
-    except OSError as error:
-        raise RunError(f"can't write into {folder}: {error.strerror}") from error
-    return written
-
-
 def write_pdf(page: Path, pdf: Path, program: str) -> None:
     """Print a page with all its tables and figures to a PDF file."""
     if not pdf.resolve().parent.is_dir():
         raise ConfigurationError(f"can't write into {pdf.parent}: there is no such folder")
-    _browsed(page, "paper", program, "--no-pdf-header-footer", f"--print-to-pdf={pdf.resolve()}")
-    if not pdf.is_file():
-        raise RunError(f"{program} wrote no {pdf}; does it run by itself?")
-
-
-def _browsed(page: Path, part: str, program: str, *options: str) -> str:
-    """Return the output of a browser that opened PAGE#PART with the given options."""
     # Chromium refuses its sandbox to root, and the page needs none.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with TemporaryDirectory(prefix="switchbench-browser-", ignore_cleanup_errors=True) as profile:
-        words = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options]
+        words = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", "--no-pdf-header-footer"]
+        words += [f"--print-to-pdf={pdf.resolve()}", f"{page.resolve().as_uri()}#paper"]
         try:
-            done = subprocess.run(
-                [program, *words, f"{page.resolve().as_uri()}#{part}"],
-                capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
-            )  # fmt: skip
+            subprocess.run([program, *words], capture_output=True, timeout=_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
             raise RunError(f"{program} drew nothing within {_TIMEOUT_S:g} s") from None
         except OSError as error:
             raise RunError(f"{program} can't be run: {error.strerror}") from error
-    return done.stdout
+    if not pdf.is_file():
+        raise RunError(f"{program} wrote no {pdf}; does it run by itself?")

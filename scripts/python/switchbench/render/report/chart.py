@@ -70,7 +70,6 @@ class Figure:
     layout: Plotly  # layout of Plotly, without a theme
     section: str  # heading of tables.Heading
     height: int = 420  # pixels, at the page's full width
-    disagrees: bool = False  # whether a prediction disagrees with the measured values
     scale: str = ""  # sentence on a map's colours, added to the definition
 
 

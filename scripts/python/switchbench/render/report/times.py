@@ -1,40 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of times: by percentile, by message size, single times; of suites and of predictions."""
+"""Figures of times: by percentile, by message size; of suites."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...analysis.data import Measured
 from ...base import format
-from ...base.errors import ConfigurationError, SwitchbenchError
 from ...base.format import unit_for
 from ...base.model import LATENCY_KINDS, ONE_WAY
-from ...predict.models import MODELS, SLOW
-from ...predict.predictor import (
-    CLOSE,
-    PredictedTrial,
-    Predictor,
-    fabric_of,
-    measured_bps,
-    points,
-    predicted,
-    share_close,
-)
-from ...records.directory import read_plan
 from ...records.rows import Histogram, merged
-from ...records.store import TableFile
 from ...records.summary_form import PlanEntry, at, by
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
     DASHES,
-    LEGEND,
     MARKERS,
     PALETTE,
     SPECS,
@@ -43,10 +27,8 @@ from .chart import (
     Columns,
     Figure,
     Panel,
-    Plotly,
     Trace,
     gaps,
-    marker,
 )
 from .rates import Entry, group, in_parts
 
@@ -231,96 +213,6 @@ def steps(measured: Measured) -> Iterator[Figure]:
         yield SPECS["steps"].draw(Panel(path, traces, f"-{number}"))
 
 
-# --- single times (Salmon, Stein and Sterling 1998, Figures 3 to 6) -------------------------------
-# A run may keep millions of times. The figure draws a few of each small field, so that single
-# ones are drawn, too: readers look for the branches and the outliers in these figures.
-
-_DOTS = 6000  # points drawn in a figure
-_FIELDS = (160, 120)  # fields of the figure, by size and by time
-
-
-def scatter(measured: Measured) -> Iterator[Figure]:
-    """Yield the times of single messages for each kind of partners, with transports overlaid."""
-    entries = measured.summary["messages"]["scatter"]
-    columns = ("trial", "repeat", "network", "size", "time_ns")
-    table = TableFile(measured.directory, "samples", columns).whole() if entries else None
-    if table is None or not table.num_rows:
-        return
-    large = {"legend": LEGEND | {"itemsizing": "constant"}}
-    kinds = by(
-        entries, lambda e: repr((_asked(e, "partners"), e["pattern"], e["ranks"], e["network"]))
-    )
-    for number, some in enumerate(kinds.values(), start=1):
-        traces: list[Trace] = []
-        drawn = total = 0
-        for place, entry in enumerate(some):
-            size, time_us = _samples(table, entry)
-            chosen = thinned(size, time_us, _DOTS // len(some))
-            drawn, total = drawn + len(chosen), total + len(size)
-            # Symbols can be told apart without colour and one below the other.
-            style = marker(place, 6)
-            mark = style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
-            shown = {
-                "size": size[chosen].astype(np.uint32),
-                "time": time_us[chosen].astype(np.float32),
-            }
-            again = f", repeat {entry['repeat'] + 1}" if entry["repeat"] else ""
-            label = f"{entry['transport']}{again}"
-            more = {"marker": mark, "legendgroup": str(place)}
-            traces.append(Trace(label, shown, more=more, style=place))
-        said = f"All {total:,} times are drawn."
-        if drawn < total:
-            said = (
-                f"Drawn are {drawn:,} of {total:,} times: of each of {_FIELDS[0]} x {_FIELDS[1]} "
-                "fields about equally many."
-            )
-        kind = _asked(some[0], "partners")
-        common = f"{kind} partners" if kind else ""
-        common = ", ".join(filter(None, (common, format.of(some[0]["ranks"], "node"))))
-        yield SPECS["scatter"].draw(Panel(common, traces, f"-{number}", words=said, layout=large))
-
-
-def _asked(entry: Entry, key: str) -> Any:
-    asked = entry["parameters"]["scatter"]
-    return asked.get(key) if isinstance(asked, dict) else None
-
-
-def _samples(table: Any, entry: Entry) -> tuple[Floats, Floats]:
-    """Return the sizes in bytes and half the round trips in µs of an entry's trial."""
-    import pyarrow.compute as pc
-
-    for name in ("trial", "repeat", "network"):
-        table = table.filter(pc.equal(table[name], entry[name]))
-    return table["size"].to_numpy().astype(np.float64), table["time_ns"].to_numpy() / 2000.0
-
-
-def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
-    """Return the indices of at most `most` points to draw.
-
-    The first point of each field is taken, then the second of each, and so on.
-    """
-    field = _field(size, 0) * _FIELDS[1] + _field(time_us, 1)
-    order = np.argsort(field, kind="stable")
-    ordered = field[order]
-    # place of each point within its field, from 0
-    turn = np.arange(len(field)) - np.searchsorted(ordered, ordered)
-    last = np.bincount(turn).cumsum().searchsorted(most)
-    whole = order[turn < last]
-    rest = order[turn == last]
-    left = min(most - len(whole), len(rest))
-    chosen = rest[np.linspace(0, len(rest), left, endpoint=False).astype(int)]
-    return np.sort(np.concatenate([whole, chosen]))
-
-
-def _field(values: Floats, axis: int) -> NDArray[np.int64]:
-    """Return the number of the field of a logarithmic axis that each value is in."""
-    logs = np.log(np.maximum(values, 1e-3))
-    span = max(float(logs.max() - logs.min()), 1e-9)
-    parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)
-    found: NDArray[np.int64] = np.minimum(parts, _FIELDS[axis] - 1)
-    return found
-
-
 # --- the graphs that the documents of suites ask for ----------------------------------------------
 
 _SMOOTH = 200  # points of a theoretical curve
@@ -390,87 +282,3 @@ def _theoretical(entries: Sequence[Entry]) -> Columns:
     size, fps = known[0]
     sizes = np.geomspace(low, high, _SMOOTH)
     return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}
-
-
-# --- predicted and measured -----------------------------------------------------------------------
-
-_AGREES = 0.9  # share of flows within the margin that the best model must predict
-_DRAWN = 4_000  # points of a model
-_MOST_FLOWS = 400_000  # flows of a run, which take some seconds
-_MOST_SLOW_FLOWS = 10_000  # flows for the models that compute flows one by one
-
-
-def predictions(measured: Measured) -> Iterator[Figure]:
-    """Yield the predictions of contention models against measured rates, for each transport.
-
-    The network is that of the results' own lab; a site of real hosts does not describe its
-    switches.
-    """
-    if not any(plan["traffic"] == "stream" for plan in measured.summary["plans"]):
-        return
-    try:
-        run = read_plan(measured.directory)
-    except ConfigurationError as error:
-        measured.damage.append(f"what models predict is not drawn: {error}")
-        return
-    try:
-        streams = [trial for trial in points(run) if trial.traffic == "stream"]
-        fabric = fabric_of(run, None)
-        flows = sum(trial.flows for trial in streams)
-        if flows > _MOST_FLOWS:
-            measured.notes.append(
-                f"What models predict is not drawn of {flows:,} flows; `switchbench predict` says "
-                "it."
-            )
-            return
-        models = [name for name in MODELS if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
-        predictor = Predictor(fabric, models)
-        seen = measured_bps({(one.id, one.repeat): one for one in run.trials}, measured.directory)
-        found = [one for trial in streams if (one := predicted(trial, predictor, seen)).known]
-    except SwitchbenchError as error:
-        measured.notes.append(f"What models predict is not drawn: {error}")
-        return
-    for transport in dict.fromkeys(one.trial.transport for one in found):
-        yield _predicted(transport, [one for one in found if one.trial.transport == transport])
-
-
-def _predicted(transport: str, found: Sequence[PredictedTrial]) -> Figure:
-    """Return the figure of all models' predictions, with the best model shown at first."""
-    known = [~np.isnan(one.measured) for one in found]
-    measured = np.concatenate([o.measured[k] for o, k in zip(found, known, strict=True)]) / 1e6
-    unit = unit_for(measured.tolist())
-    chosen = np.linspace(0, measured.size, min(_DRAWN, measured.size), endpoint=False).astype(int)
-    names = list(found[0].rates)
-    close = {m: share_close(np.concatenate([one.errors(m) for one in found])) for m in names}
-    ranked = sorted(names, key=lambda model: -close[model])
-    traces = list(_band(float(measured.max()) * unit.scale))
-    for model in ranked:
-        rates = [o.rates[model][k] for o, k in zip(found, known, strict=True)]
-        columns = {
-            "predicted": (np.concatenate(rates)[chosen] / 1e6 * unit.scale).astype(np.float32),
-            "measured": (measured[chosen] * unit.scale).astype(np.float32),
-        }
-        more: Plotly = {
-            "marker": marker(names.index(model), 5) | {"opacity": 0.6},
-            "visible": True if model == ranked[0] else "legendonly",
-        }
-        traces.append(Trace(f"{model}: {close[model]:.1%}", columns, more=more))
-    few = f"Drawn are {chosen.size:,} of {measured.size:,} flows."
-    words = few if chosen.size < measured.size else ""
-    drawn = SPECS["predicted"].draw(Panel(transport, traces, transport, unit.name, words))
-    return replace(drawn, disagrees=close[ranked[0]] < _AGREES)
-
-
-def _band(most: float) -> Iterator[Trace]:
-    """Yield the area in which the error is within the margin, and its middle line."""
-    ends = [0.0, 1.15 * most]
-    x = [*ends, *reversed(ends)]
-    y = [(1 + CLOSE) * end for end in ends] + [(1 - CLOSE) * end for end in reversed(ends)]
-    plain = {"mode": "lines", "marker": None, "hoverinfo": "skip", "hovertemplate": None}
-    area = {"fill": "toself", "fillcolor": "rgba(127,127,127,0.25)"}
-    line = {"width": 0, "color": "#7F7F7F"}
-    middle = {"width": 1, "color": "#7F7F7F", "dash": "dot"}
-    yield Trace("within 10 %", {"predicted": x, "measured": y}, more=plain | area | {"line": line})
-    yield Trace(
-        "as predicted", {"predicted": ends, "measured": ends}, more=plain | {"line": middle}
-    )

@@ -399,17 +399,5 @@ function begin() {
   applyTheme();
 }
 
-/** `report --figures` (report/export.py) opens the page as `page.html#figures` and reads what is left of it. */
-async function exported() {
-  const images = {};
-  for (const figure of figures.values()) {
-    for (const format of ["png", "svg"]) images[`${figure.name}.${format}`] = await figure.image(format);
-  }
-  const found = element("pre", "", JSON.stringify(images));
-  found.id = "figures";
-  document.body.replaceChildren(found);
-}
-
 begin();
-if (location.hash === "#figures") exported();
 if (location.hash === "#paper") toPaper(); // `report --pdf`
