@@ -31,9 +31,9 @@ from switchbench.analysis.phases import before_last
 from switchbench.base.errors import ConfigurationError
 from switchbench.records import summary_form
 from switchbench.records.directory import SUMMARY
-from switchbench.records.summary_form import NOTHING_LOCATED, summary_schema
+from switchbench.records.summary_form import summary_schema
 from switchbench.render import printer, tables
-from switchbench.render.first_screen import about_what, first_page, named
+from switchbench.render.first_screen import about_what, first_page
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
@@ -95,34 +95,6 @@ def test_page_is_whole_and_alone(directory: Path, tmp_path: Path, cli: Command) 
     assert block(page, "table-phases")["values"][0]
     assert len(block(page, "table-skew")["values"][0]) == PHASES
     assert out.stat().st_size < 4_000_000
-
-
-def test_tiles_compare_like_with_like() -> None:
-    """A ring's flows share their ports: the least of all rates is theirs, and says nothing."""
-
-    def plan(pattern: str, least: float, mean: float) -> dict[str, Any]:
-        rates = {"min": least, "mean": mean}
-        return {
-            "pattern": pattern, "parameters": {}, "traffic": "stream", "transport": "tcp",
-            "trial": 0, "network": "lab",
-            "ranks": 8, "size": 65536,
-            "size_unit": "message", "lost_frames": None, "throughput": rates,
-            "slowest": {"src": f"{pattern}1:e0", "dst": "b:e0"},
-        }  # fmt: skip
-
-    plans = [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]
-    (tile,) = build._slowest(named(whole_summary() | {"plans": plans}))
-    assert tile.value == "75.0 % of mean"
-    assert tile.text == "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages"
-
-
-def whole_summary() -> dict[str, Any]:
-    """Return what the first screen reads of a summary, for a run without results."""
-    run = {"elapsed_s": 1.0}
-    lists = ("plans", "ports", "trials", "expectations", "errors", "warnings", "not_measured",
-             "findings")  # fmt: skip
-    more = {"location": NOTHING_LOCATED, "exit_status": 0}
-    return {"status": "complete", "run": run} | {name: [] for name in lists} | more
 
 
 # --- results that are not whole ------------------------------------------------------------------

@@ -22,7 +22,7 @@ from switchbench.analysis.data import Measured
 from switchbench.base import format
 from switchbench.base.model import Run
 from switchbench.render import printer, tables
-from switchbench.render.first_screen import AtLoad, bypasses, findings, lines, named, ports_at_load
+from switchbench.render.first_screen import bypasses, findings, lines, named
 from switchbench.render.printer import PAGE, TERMINAL, Column
 from switchbench.render.report import build
 from switchbench.render.terminal import SummaryPrinter
@@ -406,18 +406,6 @@ def test_a_driver_of_the_kernel_is_named_and_is_no_bypass() -> None:
         "tcp",
     )
     assert [bypasses(name) for name in names] == [True] * 3 + [False] * 3
-
-
-def test_ports_at_the_load_asked() -> None:
-    """In every phase, and in the median one; a port that is behind over one transport is behind."""
-    summary = summary_of("matrices")
-    assert ports_at_load(named(summary)) == AtLoad(8, 8, 8)
-    summary["ports"][0]["as_destination"]["min_percent_of_line"] = 92.0  # of 95 asked
-    assert ports_at_load(named(summary)) == AtLoad(7, 8, 8)
-    summary["ports"][0]["as_destination"]["median_percent_of_line"] = 92.0
-    assert ports_at_load(named(summary)) == AtLoad(7, 7, 8)
-    assert ports_at_load(named(summary_of("tree"))) == AtLoad(0, 0, 16)
-    assert ports_at_load(named(summary_of("imb"))) is None
 
 
 def test_sentences_that_differ_in_numbers_alone_are_one_finding() -> None:

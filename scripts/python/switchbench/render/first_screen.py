@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from ..analysis import measures as m
 from ..analysis.judge import counts_words
 from ..base import format, transports
-from ..base.model import WAITING
 from ..plan.chosen import port_of_interface
 from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocument, by
 from ..search.suites import SUITES
@@ -28,7 +27,6 @@ NOTHING_JUDGED = 4  # exit status of a run without anything to judge
 
 # percent of line below which a port waited for others, as ranks of collectives do
 _TRAFFIC_PERCENT = 0.1
-_AT_LOAD = 0.97
 MOST_FAULTS = 3
 SURE = 0.995  # confidence from which on a suspect is stated without "probably"
 ALIKE = 0.03  # relative distance from the median port of the phases up to which a port is alike
@@ -310,40 +308,6 @@ def _findings(summary: SummaryDocument) -> Line:
     severities = {one.severity for one in found}
     style = _BAD if ERROR in severities else None if severities == {INFO} else _DOUBT
     return Line("Findings", counts(found), "", style)
-
-
-@dataclass(frozen=True)
-class AtLoad:
-    """Number of ports that receive the load asked for, within 3 %.
-
-    The load is the whole line if none was asked for.
-    """
-
-    every: int  # ports at load in every phase, over each transport
-    median: int  # ports at load in the median phase
-    ports: int
-
-
-def ports_at_load(summary: SummaryDocument) -> AtLoad | None:
-    """Count the ports at load.
-
-    None if ports wait for each other, as ranks in dependent steps do.
-    """
-    asked: dict[str, list[float]] = {}
-    for plan in summary["plans"]:
-        if plan["traffic"] not in WAITING and plan["throughput"]["percent_of_line"] is not None:
-            asked.setdefault(plan["transport"], []).append(plan["intended_load"] or 100.0)
-    shares: dict[str, list[tuple[bool, bool]]] = {}
-    for port in summary["ports"]:
-        end = port["as_destination"]
-        low, middle = end["min_percent_of_line"], end["median_percent_of_line"]
-        if low is not None and middle is not None and port["transport"] in asked:
-            load = _AT_LOAD * median(asked[port["transport"]])
-            shares.setdefault(port["port"], []).append((low >= load, middle >= load))
-    if not shares:
-        return None
-    every, typical = (sum(all(one[i] for one in some) for some in shares.values()) for i in (0, 1))
-    return AtLoad(every, typical, len(shares))
 
 
 # --- findings, counts of one kind together --------------------------------------------------------

@@ -26,7 +26,6 @@ from ... import __version__
 from ...analysis.data import Measured
 from ...base import format
 from ...base.errors import ConfigurationError, RunError
-from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
 from ...records.summary_form import SummaryDocument, by, definition
 from ...search.suites.declaration import Suite
@@ -376,7 +375,7 @@ _ABOUT = {
 
 
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
-    """Return the report's first screen: verdict or ports at load, and the run's numbers."""
+    """Return the report's first screen: the result, and a tile for each further line."""
     result, *lines = screen.lines(summary)
     worst = next((one.text for one in screen.findings(summary)), "")
     tiles = [
@@ -387,53 +386,14 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
         for line in lines
         if line.label == name
     ]
-    suite, verdict = screen.headline(summary), summary.get("verdict")
-    # Trials of a suite have arbitrary loads: no port has to hold one in all trials.
-    found = None if suite else screen.ports_at_load(summary)
-    tiles += [] if suite else _slowest(summary)
-    count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
-    loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
-    rate = "at the intended load" if loads else "at line rate"
-    if len(loads) == 1:
-        rate = f"at {loads.pop():g} % of line"
-    median = f"{found.median} in the median phase" if found else ""
-    if verdict:
+    if verdict := summary.get("verdict"):
         word = verdict["verdict"]
         said = f"{verdict['sentence'].rstrip('.')}. {result.said.rpartition('; ')[2]}."
-        if found:
-            held = f"{rate} in every phase, {median}"
-            name = "Ports at the intended load"
-            tiles.insert(0, Tile(name, count, held, _ABOUT[name]))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure, first_page(summary))
+    name = screen.headline(summary) or str(summary["status"]).capitalize()
     said = f"No verdict: no clause is required (expect). {result.said}."
-    name, said = f"{count} {rate}", f"In every phase; {median}. {said}" if found else said
-    if found is None:
-        name = suite or str(summary["status"]).capitalize()
-        said = " ".join(filter(None, (screen.performance(summary), said)))
+    said = " ".join(filter(None, (screen.performance(summary), said)))
     return Glance(name, said, tiles, figure=figure, page=first_page(summary))
-
-
-def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
-    """Yield the tile of the slowest flow compared with the other flows of its plan."""
-    limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
-    # Flows of other plans share their ports with fewer or more others, and can't be compared.
-    known = [
-        (least / mean, plan)
-        for plan in summary["plans"]
-        if plan["traffic"] != SCHEDULE and (plan["trial"], plan["network"]) not in limited
-        if (least := plan["throughput"]["min"]) is not None
-        if (mean := plan["throughput"]["mean"])
-    ]
-    if not known:
-        return
-    share, plan = min(known, key=lambda one: one[0])
-    rate = plan["throughput"]["min"] or 0.0
-    unit = format.unit_for([rate])
-    flow = format.flow(plan["slowest"]) if plan["slowest"] else "a flow"
-    what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
-    words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
-    name = "Slowest flow"
-    yield Tile(name, f"{100 * share:.1f} % of mean", words, _ABOUT[name])
 
 
 def verdict(summary: SummaryDocument) -> list[Part | None]:
