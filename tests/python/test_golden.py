@@ -137,7 +137,7 @@ def printed(*words: str) -> str:
 
 
 def table(name: str) -> str:
-    return printed("table", name, "--all", "--latency")
+    return printed("table", name, "--all")
 
 
 def compare(name: str) -> str:

@@ -288,9 +288,9 @@ def damaged_plans() -> dict[str, Damage]:
 
 def commands(good: Path, bad: Path, out: Path) -> dict[str, list[str]]:
     return {
-        "table": ["table", str(bad), "--all", "--latency"],
+        "table": ["table", str(bad), "--all"],
         "report": ["report", str(bad), "--out", str(out / "r.html")],
-        "compare": ["compare", str(good), str(bad), "--all", "--json", str(out / "c.json")],
+        "compare": ["compare", str(good), str(bad), "--json", str(out / "c.json")],
         "verify": ["verify", str(bad)],
         "sign": ["sign", str(bad), "--key", str(out / "no-key")],
         "again": ["table", str(bad), "--again"],

@@ -84,7 +84,7 @@ def table_command(args: argparse.Namespace) -> int:
     else:
         console = make_console()
         show_imported(shown, console, everything=args.all)
-        SummaryPrinter(shown, console, args.all, args.latency).print(str(args.directory))
+        SummaryPrinter(shown, console, args.all).print(str(args.directory))
     if damage and damage[0] != NOT_ENDED:
         raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")
     return int(shown["exit_status"])

@@ -269,7 +269,7 @@ class _Measurement:
             if args.json:
                 common.print_json(result)
             elif result["trials"]:  # without trials nothing was measured; the reasons follow below
-                SummaryPrinter(result, make_console(), args.all, args.latency).print(
+                SummaryPrinter(result, make_console(), args.all).print(
                     str(self.path), trials=not self.watched
                 )
             else:

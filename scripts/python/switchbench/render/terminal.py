@@ -20,8 +20,7 @@ from ..analysis.phases import clock_sentence
 from ..analysis.statistics import MEASURE
 from ..analysis.tester import in_network
 from ..base import format, quantities
-from ..base.model import PERCENTILES, SCHEDULE
-from ..records.rows import needed
+from ..base.model import SCHEDULE
 from ..records.summary_form import at, plan_key
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
@@ -30,7 +29,6 @@ from .tables import (
     TABLES,
     curve_points,
     function_points,
-    of_phase,
     per_gb,
     phase_name,
     plan_title,
@@ -81,17 +79,14 @@ class SummaryPrinter:
         summary: Mapping[str, Any],
         console: Console,
         every_phase: bool = False,
-        every_time: bool = False,
     ) -> None:
         """Set up the printer without printing.
 
-        `every_phase` shows all phases of a plan instead of its five worst, `every_time` all
-        measured times.
+        `every_phase` shows all phases of a plan instead of its five worst, and all measured times.
         """
         self._summary = first_screen.named(summary)
         self._console = console
         self._every_phase = every_phase
-        self._every_time = every_time
         names = {port["port"].partition(":")[2] for port in summary["ports"]}
         self._one_port_a_host = len(names) == 1
 
@@ -196,47 +191,19 @@ class SummaryPrinter:
         self._show("plans", rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
-        """Print how far clocks agree; with --latency all times, and reasons for unknown ones."""
+        """Print how far clocks agree; with --all the times of all phases."""
         nodes = self._summary["clocks"]
         words = clock_sentence(nodes)
-        if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
+        if words and (self._every_phase or any(node["clock"] != "shared" for node in nodes)):
             say(self._console, f"  {words}", "dim")
-        if not self._every_time:
-            return
-        plans = groupby(self._summary["trials"], key=plan_key)
-        rows = [
-            (title, row)
-            for _, group in plans
-            for title, phase in self._timed(list(group))
-            for row in of_phase(phase)
-        ]
-        heading(self._console, "Times in µs (doc/reference/latency.md)")
-        if not rows:
-            note_lines(self._console, "no times were measured")
-            return
-        entries = [row for _, row in rows]
-        show(
-            TABLES["times"].on_terminal(entries),
-            self._console,
-            groups=[title for title, _ in rows],
-            notes=list(_reasons(entries)),
-        )
-
-    def _timed(self, phases: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
-        """Yield a plan's phases with titles; of many phases only those with the longest times."""
-        timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
-        several = len(timed) > 1
-        if not self._every_phase and len(timed) > WORST_PHASES:
-            longest = [
-                max(times["max"] or 0.0 for times in entry["latency"].values() if times)
-                for entry in timed
-            ]
-            worst = sorted(range(len(timed)), key=lambda place: -longest[place])[:WORST_PHASES]
-            timed = [timed[place] for place in sorted(worst)]
-        for entry in timed:
-            name = f", {phase_name(entry)}" if several else ""
-            again = f", repeat {entry['repeat']}" if entry["repeat"] else ""
-            yield f"{plan_title(entry)}, {format.of(entry['ranks'], 'rank')}{name}{again}", entry
+        rows = list(TABLES["times"].entries(self._summary)) if self._every_phase else []
+        phases = {plan_key(plan): plan["phases"] for plan in self._summary["plans"]}
+        groups = []
+        for row in rows:
+            name = f", {phase_name(row)}" if phases.get(plan_key(row)) != 1 else ""
+            again = f", repeat {row['repeat']}" if row["repeat"] else ""
+            groups.append(f"{plan_title(row)}, {format.of(row['ranks'], 'rank')}{name}{again}")
+        self._show("times", rows, "Times in µs (doc/reference/latency.md)", groups=groups)
 
     def _steps(self) -> None:
         """Print functions and kernels of dependent steps."""
@@ -358,30 +325,6 @@ def _lost_messages(points: Sequence[Entry]) -> list[str]:
     total = format.of(lost + sum(point["round_trips"] for point in short), "message")
     sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
     return [f"{lost} of {total} of these sizes did not come back: {sizes}"]
-
-
-def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
-    """Yield the reasons why times are doubtful or missing; too few times once for all."""
-    notes: dict[str, None] = {}
-    few = set()
-    for row in rows:
-        kind, found = row["kind"], row["times"]
-        if found["bound"]:
-            bound = format.digits(found["bound"])
-            notes[f"{kind}: ± {bound} µs, which the clocks may differ by"] = None
-        for name, reason in found["reasons"].items():
-            if name in PERCENTILES and 0 < found["count"] < needed(PERCENTILES[name]):
-                few.add(name)
-            elif not (name == "pdv" and found["p99_9"] is None):
-                notes[f"{kind}: {reason}"] = None
-    yield from notes
-    if few:
-        words = (
-            f"{name.replace('_', '.')} needs {needed(share):,}"
-            for name, share in PERCENTILES.items()
-            if name in few
-        )
-        yield f"-: too few times: {', '.join(words)}"
 
 
 def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Iterator[str]:
