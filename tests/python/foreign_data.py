@@ -67,9 +67,8 @@ def _answer(command: str, folder: Path, name: str) -> Iterator[str]:
 
 def _figure(entry: dict[str, Any]) -> str:
     size = "" if entry["size"] is None else f" {entry['size']} B"
-    gpu = ", GPU" if entry["memory"] == "gpu" else ""
     line = (
-        f"{entry['tool']} {entry['version'] or '?'} {entry['benchmark']}{gpu}, "
+        f"{entry['tool']} {entry['version'] or '?'} {entry['benchmark']}, "
         f"{entry['ranks'] or '?'} ranks{size}: "
         f"{entry['name']} = {entry['value']:.9g} {entry['unit']}"
     )

@@ -580,15 +580,6 @@ def test_several_programs_in_one_result(tmp_path: Path, cli: Command) -> None:
     assert {key[1] for key in figures(cli, both, imb)} == {"imb imb"}
 
 
-def test_buffers_in_gpu_memory_are_a_program_of_their_own(tmp_path: Path, cli: Command) -> None:
-    """Figures of buffers in GPU memory are not averaged with those of host memory."""
-    host = bring_in(tmp_path / "host", FOREIGN / "imb-2019.txt")
-    both = bring_in(tmp_path / "both", FOREIGN / "osu.txt", FOREIGN / "osu-cuda.txt")
-    found = figures(cli, host, both)
-    assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
-    assert found["pingpong_time", "imb osu (GPU memory)", 2, MIB] == (9062.5, 54.18)
-
-
 def test_values_of_several_files_are_repeats(tmp_path: Path, cli: Command) -> None:
     """The one comparison serves: two files of one program have an interval and a verdict."""
     files = []

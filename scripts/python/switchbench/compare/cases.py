@@ -24,7 +24,7 @@ from ..base.measures import MEASURES as REGISTRY
 from ..base.measures import REDUCED
 from ..base.model import SCHEDULE
 from ..importers import programs
-from ..importers.reading import COMMON, GPU
+from ..importers.reading import COMMON
 from ..records.directory import CONFIGURATION
 from ..records.summary_form import PlanEntry, at, by
 
@@ -504,10 +504,8 @@ def figure_cases(subject: Subject) -> list[Case]:
     found: list[_Figure] = []
     for one in subject.imported:
         if same := one["comparable"]:
-            # What is in GPU memory goes another way.
-            program = f"{one['tool']}{' (GPU memory)' * (one.get('memory') == GPU)}"
             figure = (same["measure"], same["ranks"], same["size"], same["value"])
-            found.append((program, *figure))
+            found.append((one["tool"], *figure))
     found += [*_plans(subject), *_functions(subject), *_pingpongs(subject)]
     cases = []
     order = list(COMMON)

@@ -3,7 +3,7 @@
 
 programs.toml   tables and names of each program, and measures that several programs share
 reading.py      a file, its printed tables, one figure
-programs.py     HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests, iperf3 and perftest: text in,
+programs.py     HPCC, IMB-MPI1, OSU micro-benchmarks, iperf3 and perftest: text in,
                 figures out
 directory.py    identifies the program of a file; makes a results directory of the files
 """

@@ -20,7 +20,7 @@ from ..base.source import read_regular
 from ..records.directory import RunDirectory, replace_bytes
 from ..records.summary_form import NOTHING_LOCATED, SCHEMA, Entry, filled
 from .programs import KINDS
-from .reading import HOST, ImportedFigure, Source
+from .reading import ImportedFigure, Source
 
 ORIGINALS = "originals"
 _MOST_BYTES = 64 << 20  # limit of a file; the largest real ones have a few MB
@@ -43,7 +43,7 @@ class Read(NamedTuple):
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
     """Read the measured values in a program's output; ConfigurationError where there are none."""
-    names = "{}, {}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
+    names = "{}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
     try:  # Windows starts the file with a byte order mark
         text = (_content(path) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -64,11 +64,6 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
             raise source.refuse(
                 f"{one.name} of {one.benchmark} is {one.value:g}: it is damaged, or the test failed"
             )
-    if any(one.memory != HOST for one in found):
-        source.warn(
-            "buffers in GPU memory, by another way than host memory's: `compare` shows them under "
-            "a name of their own"
-        )
     return Read(found, source.warnings)
 
 

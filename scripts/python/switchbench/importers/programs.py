@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers of other programs' output: HPCC, IMB-MPI1, OSU, nccl-tests, iperf3 and perftest.
+"""Readers of other programs' output: HPCC, IMB-MPI1, OSU, iperf3 and perftest.
 
 Megabytes are 10^6 bytes, but for IMB's up to 4.1 and perftest's, which are 2^20.
 """
@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 from ..base.source import Pairs, count, json_decoder, number, unique
 from ..records.summary_form import Entry
 from .reading import (
-    GPU,
-    HOST,
     MEGA,
     PROGRAMS,
     Form,
     ImportedFigure,
     PrintedColumn,
     PrintedTable,
-    Row,
     Shared,
     Source,
     collective,
@@ -31,7 +28,8 @@ from .reading import (
 )
 
 _MEBI = float(1 << 20)
-_IMB, _OSU, _NCCL, _PERFTEST = map(Form, ("imb", "osu", "nccl", "perftest"))
+IN_GPU = "its buffers are in GPU memory: figures of host memory are read, which go another way"
+_IMB, _OSU, _PERFTEST = map(Form, ("imb", "osu", "perftest"))
 _UNITS, _SHARED = (PROGRAMS["hpcc"][part] for part in ("units", "shared"))
 _PAIR, _OSU_NAMES = (PROGRAMS["osu"][part] for part in ("pairs", "names"))
 
@@ -226,84 +224,23 @@ def _read_osu(source: Source) -> list[ImportedFigure]:
 def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
     nccl, device, benchmark, version = table.title.groups()
     source.refuse_newer(_OSU.tool, version, (7,))
+    notes = "\n".join(table.notes)
+    if (nccl or device) and set(_PLACES.findall(notes)) != {"HOST"}:
+        raise source.refuse(IN_GPU)
     if not table.rows:
         raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
-    notes = "\n".join(table.notes)
     pairs = _PAIRS.search(notes)
     ranks = 2 if benchmark in _PAIR or benchmark.startswith("MPI_") else source.ranks
     if pairs:
         ranks = 2 * int(pairs[1]) or None
-    on_host = set(_PLACES.findall(notes)) == {"HOST"}
     first = next(iter(table.rows[0].values), "")
     called = benchmark.removesuffix(" Latency")
     function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
     shared = collective(function, first)
     if benchmark in _PAIR:
         shared = {first: _PAIR[benchmark]} if ranks == 2 else {}
-    memory = GPU if (nccl or device) and not on_host else HOST
-    shown = f"{nccl or 'MPI'}{device or ''} {benchmark}" if memory is GPU else benchmark
-    like = ImportedFigure("osu", version, shown, ranks, memory=memory)
+    like = ImportedFigure("osu", version, benchmark, ranks)
     return figures(table.rows, table.columns, like, shared)
-
-
-# --- nccl-tests and rccl-tests: a row a size, out of place and in place ---------------------------
-# A GB is 10^9 bytes. algbw is size / time; busbw is the load of a link, by the factors in
-# nccl-tests' doc/PERFORMANCE.md, which identify the operation. `size` is a rank's whole buffer;
-# MPI's size is the part for one rank.
-
-_OUT, _IN = "out-of-place", "in-place"
-_RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) ")
-_NCCL_VERSION = re.compile(r"# nccl-tests version (\d[\w.]{0,20})")
-_OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
-
-
-def _read_nccl(source: Source) -> list[ImportedFigure]:
-    found = tables(source, _NCCL)
-    made: list[ImportedFigure] = []
-    known = PROGRAMS["nccl"]["operations"]
-    called = [name for name in known if f"{name}_perf" in source.path.name]
-    for table in found:
-        if not table.rows:
-            raise source.refuse("nccl-tests have no results: it is cut, or the test failed")
-        # The output names the operation, else the file's name does.
-        operation = max(called, key=len, default=None)
-        for named in filter(None, map(_OPERATION.search, (*table.before, *table.notes))):
-            if named[1] not in known:
-                raise source.refuse(f"nccl-tests' {named[1]} is not known here")
-            operation = named[1]
-        if operation is None:
-            source.warn(
-                "nccl-tests before 2.17 do not name the operation: call the file after the "
-                "program, as all_reduce_perf.txt; until then it stands beside nothing"
-            )
-        made += _nccl_figures(source, table, operation)
-    return made
-
-
-def _nccl_figures(
-    source: Source, table: PrintedTable, operation: str | None
-) -> Iterator[ImportedFigure]:
-    numbers = {int(found[1]) for text in table.notes if (found := _RANK.match(text))}
-    ranks = len(numbers) if numbers == set(range(len(numbers))) else 0
-    measure, whole, others, shares = PROGRAMS["nccl"]["operations"].get(
-        operation or "", ("", 1, 0, False)
-    )
-    factor = whole + others * (ranks - 1) / ranks if ranks else 0.0
-    for row in table.rows if operation and ranks else ():
-        algbw, busbw = (row.values.get(f"{_OUT} {name}", 0.0) for name in ("algbw", "busbw"))
-        if algbw >= 1 and abs(busbw / algbw - factor) > 0.02 * factor:
-            raise source.refuse(
-                f"busbw is {busbw / algbw:.2f} times algbw, and {factor:.2f} in {operation}: it is "
-                "of another operation, or damaged"
-            )
-    shared = {f"{_OUT} time": (measure, 1.0)} if measure else {}
-    if operation == "sendrecv":
-        shared = {f"{_OUT} algbw": ("sendrecv_rate", 8e3)}
-    version = next(filter(None, map(_NCCL_VERSION.match, table.before)), None)
-    like = ImportedFigure(
-        "nccl-tests", version and version[1], operation or "unknown", ranks or None, memory=GPU
-    )
-    return figures(table.rows, table.columns, like, shared, ranks if shares and ranks else 1)
 
 
 _RANKS = 2  # processes of iperf3 and perftest
@@ -428,7 +365,7 @@ def _whole(asked: Mapping[str, Any], key: str) -> int:
     return value
 
 
-# --- perftest: the tables of ib_write_bw, ib_send_lat and the others, and --out_json --------------
+# --- perftest: the tables of ib_write_bw, ib_send_lat and the others ------------------------------
 # perftest's MB and MiB are 2^20 bytes, its Gb 10^9 bits. A latency of write and send is half a
 # round trip; one of read and atomic is a whole round trip.
 
@@ -437,8 +374,7 @@ _TEST = re.compile(
     r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic(?: CMP_AND_SWAP| FETCH_AND_ADD))"
     r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency)( forwarding)?( Multicast)?"
 )
-_MIB_S, _GB_S = "[MiB/sec]", "[Gb/sec]"
-_MBPS = {_MIB_S: _MEBI * 8 / MEGA, "[MB/sec]": _MEBI * 8 / MEGA, _GB_S: 1e3}
+_MBPS = {"[MiB/sec]": _MEBI * 8 / MEGA, "[MB/sec]": _MEBI * 8 / MEGA, "[Gb/sec]": 1e3}
 _ON_GPU = re.compile(
     r"initializing (?:CUDA|MUSA)|Picking (?:GPU number|device No\.)|allocated GPU buffer"
     r"|Using ROCm|hipDevice|NEURON_RT_VISIBLE_CORES|accelerator buffer"
@@ -446,14 +382,12 @@ _ON_GPU = re.compile(
 
 
 def _read_perftest(source: Source) -> list[ImportedFigure]:
-    if source.text.lstrip().startswith("{"):
-        return list(_of_json(source))
+    if _ON_GPU.search(source.text):
+        raise source.refuse(IN_GPU)
     found = tables(source, _PERFTEST)
     made: list[ImportedFigure] = []
     for table in found:
-        _refuse_unknown(source, table.title[1])
-        on_gpu = any(map(_ON_GPU.search, (*table.before, *table.notes)))
-        made += _perftest_figures(table.title[1], table.rows, table.columns, on_gpu)
+        made += _perftest_figures(source, table)
     if not made:
         raise source.refuse(
             f"perftest's {found[0].title[1]} has no results: it failed, or this is the end that "
@@ -464,76 +398,27 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
     return made
 
 
-def _refuse_unknown(source: Source, test: str) -> None:
-    if _TEST.fullmatch(test) is None:
-        raise source.refuse(f"perftest has a test that is not known here: {test[:60]!r}")
-
-
-def _perftest_figures(
-    benchmark: str, rows: Sequence[Row], columns: Mapping[str, PrintedColumn], on_gpu: bool
-) -> Iterator[ImportedFigure]:
+def _perftest_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
+    benchmark = table.title[1]
     test = _TEST.fullmatch(benchmark)
+    if test is None:
+        raise source.refuse(f"perftest has a test that is not known here: {benchmark[:60]!r}")
     shared: Shared = {}
-    if test and not (test[1] or test[2] or benchmark.startswith("Atomic")):
+    if not (test[1] or test[2] or benchmark.startswith("Atomic")):
         both = "Bidirectional" in benchmark  # the figure sums both directions
         measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
         shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
         if not benchmark.startswith("RDMA_Read"):  # whose t_avg is a whole round trip
             shared["t_avg[usec]"] = ("pingpong_time", 1.0)
-    like = ImportedFigure("perftest", None, benchmark, _RANKS, memory=GPU if on_gpu else HOST)
+    like = ImportedFigure("perftest", None, benchmark, _RANKS)
     # The peak is 0 where perftest did not measure it.
-    return (one for one in figures(rows, columns, like, shared) if one.value)
-
-
-_NAMES: dict[str, str] = PROGRAMS["perftest"]["names"]
-_COUNTS = ("MsgSize", "n_iterations")
-
-
-def _of_json(source: Source) -> Iterator[ImportedFigure]:
-    try:
-        whole = json_decoder().decode(source.text)
-        info, results = whole["test_info"], dict(whole["results"])
-        benchmark = info["test"].removesuffix("_Test")
-        size, _ = counts = [results.pop(name) for name in _COUNTS]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise source.refuse(f"it is cut, damaged or no result of perftest: {error}") from error
-    for name in ("Bidirectional", "Post_List", "BW", "Latency", "forwarding", "Multicast"):
-        benchmark = benchmark.replace(f"_{name}", f" {name.replace('_', ' ')}")
-    benchmark = re.sub("^Atomic_", "Atomic ", benchmark)
-    _refuse_unknown(source, benchmark)
-    for name, value in (*zip(_COUNTS, counts, strict=True), *results.items()):
-        if name not in (*_COUNTS, *_NAMES):
-            raise source.refuse(f"perftest has a result that is not known here: {name[:40]!r}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise source.refuse(f"{name} is {str(value)[:40]!r}, which is no number")
-    unit = ""
-    if "BW_average" in results:  # the JSON omits its unit, which follows from the message rate
-        mbps = 8 * int(size) * results.get("MsgRate", 0)
-        near = (u for u in (_MIB_S, _GB_S)
-                if abs(results["BW_average"] * _MBPS[u] - mbps) <= 0.02 * mbps)  # fmt: skip
-        unit = next(near, "")
-        if not unit:
-            raise source.refuse(
-                "perftest's JSON does not name the unit of BW_average, and MsgRate does not tell it"
-            )
-    values = {
-        _NAMES[name] + (unit if name.startswith("BW_") else ""): float(value)
-        for name, value in results.items()
-    }
-    columns = {
-        name: next(column for column in _PERFTEST.columns if re.fullmatch(column.name, name))
-        for name in values
-    }
-    uses = (info.get("Use_ROCm_memory"), info.get("Use_MUSA_memory"))
-    on_gpu = "ON" in uses or "cuda_device" in info or "musa_device" in info
-    yield from _perftest_figures(benchmark, [Row(int(size), "", values)], columns, on_gpu)
+    return (one for one in figures(table.rows, table.columns, like, shared) if one.value)
 
 
 _READERS: dict[str, Callable[[Source], list[ImportedFigure]]] = {
     "hpcc": _read_hpcc,
     "imb": _read_imb,
     "osu": _read_osu,
-    "nccl-tests": _read_nccl,
     "perftest": _read_perftest,
     "iperf3": _read_iperf3,
 }

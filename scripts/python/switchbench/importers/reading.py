@@ -20,7 +20,6 @@ from ..base.source import count, number
 from ..records.summary_form import Entry
 
 MEGA = 1e6
-HOST, GPU = "host", "gpu"
 
 # --- measures that several programs share ---------------------------------------------------------
 
@@ -77,7 +76,6 @@ class ImportedFigure:
     value: float = 0.0
     unit: str = ""
     comparable: Entry | None = None  # None: no shared measure has this definition
-    memory: str = HOST  # memory that holds the buffers
 
 
 # Prefix of each line by mpirun --tag-output, --timestamp-output or srun -l.
@@ -151,8 +149,7 @@ class PrintedColumn(NamedTuple):
 class Form:
     """Declaration of a program's tables, by the expressions in programs.toml.
 
-    `end` matches the line below the rows; `part` a line before further rows of the same columns;
-    `groups` has name prefixes for columns that come once per group.
+    `end` matches the line below the rows; `part` a line before further rows of the same columns.
     """
 
     def __init__(self, name: str) -> None:
@@ -165,7 +162,6 @@ class Form:
             re.compile(form[key]) if key in form else None for key in ("end", "part")
         )
         self.columns = [PrintedColumn(**column) for column in form["columns"]]
-        self.groups: list[str] = form.get("groups", [])
 
 
 class Row(NamedTuple):
@@ -182,7 +178,6 @@ class PrintedTable:
     """Printed table: its title, columns, rows, and all other lines."""
 
     title: re.Match[str]
-    before: list[str]
     notes: list[str] = field(default_factory=list)
     columns: dict[str, PrintedColumn] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -193,14 +188,12 @@ class PrintedTable:
 def tables(source: Source, form: Form) -> list[PrintedTable]:
     """Return the tables in a text; raise ConfigurationError where one is truncated."""
     found: list[PrintedTable] = []
-    before: list[str] = []
     for line, text in source.numbered:
         table = found[-1] if found else None
         if title := form.title.search(text):
-            found.append(PrintedTable(title, before))
-            before = []
+            found.append(PrintedTable(title))
         elif table is None:
-            before.append(text)
+            continue
         elif form.part and (part := form.part.search(text)):
             table.part, table.ended = f", {part[1]}", False
         elif form.end and form.end.search(text):
@@ -209,8 +202,8 @@ def tables(source: Source, form: Form) -> list[PrintedTable]:
             table.columns = _columns(source, form, line, text)
         elif table.columns and not table.ended and form.row.match(text):
             table.rows.append(_row(source, form, table, line, text.split()))
-        else:
-            (before if table.ended else table.notes).append(text)
+        elif not table.ended:
+            table.notes.append(text)
     if form.end and any(table.rows and not table.ended for table in found):
         raise source.refuse("it is cut: the line below a table's rows is missing")
     if wrong := sorted({row.size for table in found for row in table.rows if row.wrong}):
@@ -227,19 +220,18 @@ def figures(
     columns: Mapping[str, PrintedColumn],
     like: ImportedFigure,
     shared: Shared,
-    parts: int = 1,
 ) -> Iterator[ImportedFigure]:
     """Yield one figure per value of the rows, with tool, version and so on taken from `like`.
 
-    `shared` has the measures of columns; a shared measure's message is one of `parts` of the
-    printed size. Figures of rows with wrong data, and of one end alone, are never comparable.
+    `shared` has the measures of columns. Figures of rows with wrong data, and of one end alone, are
+    never comparable.
     """
     for row in rows:
         for name, value in row.values.items():
             same = None
             if name in shared and like.ranks and value and not (row.wrong or row.part):
                 measure, factor = shared[name]
-                same = comparable(measure, like.ranks, row.size // parts, factor * value)
+                same = comparable(measure, like.ranks, row.size, factor * value)
             yield replace(
                 like, benchmark=like.benchmark + row.part, size=row.size, name=name, value=value,
                 unit=columns[name].unit, comparable=same,
@@ -260,12 +252,8 @@ def _columns(source: Source, form: Form, line: int, text: str) -> dict[str, Prin
         found.append((name[1], column))
         rest = rest[name.end() :]
     names = [name for name, _ in found]
-    for place, (title, column) in enumerate(found):
-        times = names.count(title)
-        if times > 1 and times == len(form.groups):
-            found[place] = (f"{form.groups[names[:place].count(title)]} {title}", column)
-        elif times > 1:
-            raise source.refuse(f"{form.tool} has the column {title!r} twice", line)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise source.refuse(f"{form.tool} has the column {twice[0]!r} twice", line)
     return dict(found)
 
 
