@@ -225,7 +225,8 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
     nccl, device, benchmark, version = table.title.groups()
     source.refuse_newer(_OSU.tool, version, (7,))
     notes = "\n".join(table.notes)
-    if (nccl or device) and set(_PLACES.findall(notes)) != {"HOST"}:
+    places = set(_PLACES.findall(notes))
+    if (nccl or device or places) and places != {"HOST"}:
         raise source.refuse(IN_GPU)
     if not table.rows:
         raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
