@@ -270,8 +270,8 @@ def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> N
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
     choice = Choice(ranks=8, transports=("tcp",), patterns=("pairs",), times_every=0)
     measured = Measured.load(simulate(tmp_path / "run", choice))
-    pairs, course = figures(measured)
-    assert (pairs.name, course.name) == ("pairs", "course-1")
+    (course,) = figures(measured)
+    assert course.name == "course-1"
     assert course.data[0]["line"]["shape"] == "vh"
 
 
@@ -420,7 +420,7 @@ def test_messages_by_size_overlay_the_transports() -> None:
     bandwidth, latency = times.messages(measured)
     for one in (bandwidth, latency):
         assert [t["name"] for t in one.data] == [
-            "tcp, 2 nodes", "tcp, 4 nodes", "dpdk, 2 nodes", "dpdk, 4 nodes"
+            f"{path} in lab, {count} nodes" for path in ("tcp", "dpdk") for count in (2, 4)
         ]  # fmt: skip
         assert len({(t["line"]["dash"], t["marker"]["symbol"]) for t in one.data}) == 4
         assert one.layout["xaxis"]["type"] == one.layout["yaxis"]["type"] == "log"
@@ -441,7 +441,7 @@ def copy(simulated_run: Path, tmp_path: Path) -> Path:
 def test_without_tables_the_summarys_figures_are_there(copy: Path) -> None:
     remove_tables(copy)
     names = {one.name for one in figures(Measured.load(copy))}
-    assert {"nodes-chain", "pairs", "plans", "phases-1"} <= names
+    assert {"nodes-chain", "plans", "phases-1"} <= names
     assert not any(name.startswith(("heat", "course", "latency")) for name in names)
 
 

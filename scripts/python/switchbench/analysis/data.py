@@ -107,7 +107,6 @@ class Measured:
     modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
     # ordered by module, else as in the site; the ends of flows are their places in this list
     ports: list[str] = field(default_factory=list)
-    is_cut: bool = False  # a stream ends in half a batch
     _tables: dict[str, pa.Table] = field(default_factory=dict)
     _flows: dict[tuple[int, int, str], FlowColumns | None] = field(default_factory=dict)
     _clocks: ClockTable | None = None  # None: no correction is needed
@@ -133,9 +132,7 @@ class Measured:
                 if name == "phases":
                     self._read_clocks()
                     continue
-                file = TableFile(self.directory, name, _WANTED[name])
-                self._tables[name] = file.whole()
-                self.is_cut |= bool(file.cut)
+                self._tables[name] = TableFile(self.directory, name, _WANTED[name]).whole()
             except ConfigurationError as error:
                 self.damage.append(str(error).removeprefix(f"{self.directory}/"))
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..base.source import Pairs, count, json_decoder, number, unique
-from ..records.summary_form import Entry
 from .reading import (
     MEGA,
     PROGRAMS,
@@ -309,54 +308,26 @@ def _iperf3_figures(source: Source, test: Mapping[str, Any]) -> Iterator[Importe
     if version is not None:
         source.refuse_newer("iperf3", version, (3,))
     asked = start.get("test_start") or {}
-    found = list(_sums(asked, end)) if asked else []
-    if not any(ours or "received" in name for name, _, _, ours in found):
+    if asked.get("protocol", "TCP") != "TCP":
+        raise source.refuse("it is of UDP, whose rate is the rate asked for: TCP's is read")
+    size = _whole(asked, "blksize") if "blksize" in asked else None
+    streams = _whole(asked, "num_streams") if "num_streams" in asked else 1
+    benchmark = "TCP, 1 connection" if streams == 1 else f"TCP, {streams} connections"
+    measure = "both_ways_rate" if f"sum_received{_REVERSE}" in end else "one_way_rate"
+    known = False
+    for way in ("", _REVERSE) if asked else ():
+        rate = (end.get(f"sum_received{way}") or {}).get("bits_per_second")
+        if rate:
+            known = True
+            ours, name = comparable(measure, _RANKS, None, rate / MEGA), f"sum_received{way}"
+            yield ImportedFigure(
+                "iperf3", version, benchmark, _RANKS, size, f"{name}.bits_per_second", float(rate),
+                "bit/s", ours,
+            )  # fmt: skip
+    if not known:
         raise source.refuse(
             "iperf3 measured nothing: there is no sum of what was received in `end`"
         )
-    size = _whole(asked, "blksize") if "blksize" in asked else None
-    streams = _whole(asked, "num_streams") if "num_streams" in asked else 1
-    connections = "1 connection" if streams == 1 else f"{streams} connections"
-    benchmark = f"{asked.get('protocol', 'TCP')}, {connections}"
-    for name, unit, value, ours in found:
-        yield ImportedFigure(
-            "iperf3", version, benchmark, _RANKS, size, name, float(value), unit, ours
-        )
-
-
-def _sums(
-    asked: Mapping[str, Any], end: Mapping[str, Any]
-) -> Iterator[tuple[str, str, float, Entry | None]]:
-    """Yield name, unit, value and comparable figure for each sum in an iperf3 test."""
-    tcp = asked.get("protocol", "TCP") == "TCP"  # UDP's rate is the requested rate
-    measure = "both_ways_rate" if f"sum_received{_REVERSE}" in end else "one_way_rate"
-    for way in ("", _REVERSE):
-        rate = (end.get(f"sum_received{way}") or {}).get("bits_per_second")
-        if rate:
-            ours = comparable(measure, _RANKS, None, rate / MEGA) if tcp else None
-            yield f"sum_received{way}.bits_per_second", "bit/s", rate, ours
-    for way in ("", _REVERSE):  # up to 3.10, UDP has no other sums
-        sums = end.get(f"sum{way}") or {}
-        if "lost_percent" in sums and "sum_received" not in end:
-            rate, lost = sums["bits_per_second"], sums["lost_percent"]
-            if not 0 <= lost <= 100:
-                raise ValueError(f"lost_percent is {lost:g}")
-            yield f"sum{way}.bits_per_second", "bit/s", rate, None
-            yield f"sum{way} received", "bit/s", rate * (1 - lost / 100), None
-    streams = end.get("streams") or []
-    for place, stream in enumerate(streams if len(streams) > 1 else ()):
-        rate = (stream.get("receiver") or {}).get("bits_per_second")
-        if rate:
-            yield f"streams.{place}.receiver.bits_per_second", "bit/s", rate, None
-    for way in ("", _REVERSE):
-        for where, name, unit in (
-            ("sum_sent", "retransmits", ""),
-            ("sum", "lost_percent", "%"),
-            ("sum", "jitter_ms", "ms"),
-        ):
-            value = (end.get(where + way) or {}).get(name)
-            if value is not None:
-                yield f"{where}{way}.{name}", unit, value, None
 
 
 def _whole(asked: Mapping[str, Any], key: str) -> int:

@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,38 +77,18 @@ class ImportedFigure:
     comparable: Entry | None = None  # None: no shared measure has this definition
 
 
-# Prefix of each line by mpirun --tag-output, --timestamp-output or srun -l.
-_MARK = re.compile(
-    r"(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?(?:\[[^\]\s]{1,100}\])?<std(?:out|err|diag)>: ?"
-    r"|\s{0,8}\d{1,8}: ?"
-)
-
-
 @dataclass(frozen=True)
 class Source:
-    """File to be imported: its path, its content, and the user's number of ranks."""
+    """File to be imported: its path, its text, and the user's number of ranks."""
 
     path: Path
-    content: str
+    text: str
     ranks: int | None = None  # set by the user, for programs that do not print it
     warnings: list[str] = field(default_factory=list)  # about the file or its figures
 
     def warn(self, sentence: str) -> None:
         """Add a warning, with the file's path before it."""
         self.warnings.append(f"{self.path}: {sentence}")
-
-    @cached_property
-    def text(self) -> str:
-        """Return the file's text without the rank prefixes that launchers put before most lines."""
-        lines = self.content.splitlines(keepends=True)
-        marks = [_MARK.match(line) for line in lines]
-        if 2 * sum(mark is not None for mark in marks) <= len(lines):
-            return self.content
-        return "".join(
-            line[mark.end() :] if mark else line
-            for line, mark in zip(lines, marks, strict=True)
-            if not (mark and mark[0].rstrip().endswith("<stderr>:"))
-        )
 
     @property
     def numbered(self) -> Iterator[tuple[int, str]]:

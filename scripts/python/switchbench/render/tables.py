@@ -304,7 +304,6 @@ class Heading(StrEnum):
     FINDINGS = "Findings"
     RESULTS = "Results"
     NODES = "Throughput by number of nodes"
-    PAIRS = "Pairs"
     ALL_TO_ALL = "All to all"
     WHOM = "Traffic matrix"
     COURSE = "Throughput over time"

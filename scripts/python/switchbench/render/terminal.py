@@ -33,7 +33,6 @@ from .tables import (
     phase_name,
     plan_title,
     subtests,
-    transport_words,
 )
 
 WORST_PHASES = 5  # phases of a plan shown without --all
@@ -343,15 +342,6 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
     if any(entry["alternated"] is None for entry in group):
         yield "one repetition of each, one after the other"
     yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
-    in_turns = [entry for entry in group if entry["alternated"]] if divided else []
-    for place, one in enumerate(in_turns[0]["transports"] if in_turns else []):
-        ratios = [entry["transports"][place]["ratio"] for entry in in_turns]
-        bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]
-        if one["transport"] != base and None not in bounds:
-            yield (
-                f"in turns: {transport_words(one)} ÷ {base} in a single turn "
-                f"{min(bounds):.2f} to {max(bounds):.2f}"
-            )
 
 
 def _is_lossy(entry: Entry) -> bool:

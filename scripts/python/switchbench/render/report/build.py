@@ -42,12 +42,12 @@ _SECTIONS = tuple(s)
 # Sections open at first; the first screen does not fold.
 _OPEN = (s.VERDICT, s.FINDINGS, s.RESULTS)
 # figures for the first screen, the preferred one first
-_FOREMOST = ("heat-map", "phases", "nodes", "pairs")
+_FOREMOST = ("heat-map", "phases", "nodes")
 _FOREMOST_PX = 520
 # Makers of figures, in the order of sections.
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
-    times.suites, rates.nodes, rates.pairs, rates.plans, rates.maps, rates.course, times.messages,
-    times.steps, times.percentiles, rates.losses,
+    times.suites, rates.nodes, rates.plans, rates.maps, rates.course, times.messages, times.steps,
+    times.percentiles,
 )  # fmt: skip
 # Exceptions that code raises on a summary of another version or a damaged one.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)

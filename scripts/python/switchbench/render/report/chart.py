@@ -128,17 +128,9 @@ def line_style(number: int, points: int = 0) -> Plotly:
     }
     if points <= 80:
         style["mode"] = "lines+markers"
-        style["marker"] = marker(number)
+        symbol = MARKERS[number % len(MARKERS)]
+        style["marker"] = {"color": PALETTE[number % len(PALETTE)], "symbol": symbol, "size": 8}
     return style
-
-
-def marker(number: int, size: int = 8) -> Plotly:
-    """Return the marker of a figure's `number`th series."""
-    return {
-        "color": PALETTE[number % len(PALETTE)],
-        "symbol": MARKERS[number % len(MARKERS)],
-        "size": size,
-    }
 
 
 # Plotly's names of the number types that it reads in their memory layout.
@@ -243,7 +235,6 @@ class Trace:
     style: int | None = None
     shape: str = ""  # shape of a line between two points: hv, vh
     hover: str = ""  # hover text; empty: the specification's
-    thin: bool = False  # drawn with a thin line and open markers, beside a curve of the same style
 
 
 @dataclass(frozen=True)
@@ -267,7 +258,7 @@ class ChartSpec:
     title: str
     definition: str
     section: str
-    mark: str  # line, points, bars
+    mark: str  # line or bars
     x: ChartAxis
     y: ChartAxis
     # hover text with columns by name: "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %"
@@ -321,8 +312,6 @@ class ChartSpec:
         made: Plotly = {"type": "bar" if mark == "bars" else "scatter"}
         if mark == "line":
             made |= line_style(place, points)
-        elif mark == "points":
-            made |= {"mode": "markers", "marker": marker(place, 9)}
         else:
             shape = {"shape": HATCHES[place % len(HATCHES)]}
             color = PALETTE[place % len(PALETTE)]
@@ -340,14 +329,8 @@ class ChartSpec:
             said = columns[self.x.column if along == "x" else self.y.column]
             made["text"] = [format.digits(value) for (value,) in rows(gaps(list(said)))]
             made["textposition"] = self.values
-            if mark == "points":
-                made |= {"mode": "markers+text", "cliponaxis": False}
         if curve.shape:
             made["line"] |= {"shape": curve.shape}
-        if curve.thin:
-            made["line"] |= {"width": 1}
-            if "marker" in made:
-                made["marker"]["symbol"] += "-open"
         found = made | curve.more
         return {key: value for key, value in found.items() if value is not None}
 

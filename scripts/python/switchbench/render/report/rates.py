@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of rates and losses: by nodes, pairs, plans, phases, pairs of ports, and over time.
+"""Figures of rates: by nodes, plans, phases, pairs of ports, and over time; losses by pairs.
 
 Entries of a summary become series: the title has the properties that all share, the legend has the
 properties in which series differ.
@@ -35,7 +35,6 @@ from .chart import (
     gaps,
     heat_map,
     named_rows,
-    packed,
     sentence,
     titled,
 )
@@ -127,7 +126,7 @@ def _known(measured: Measured) -> list[PlanEntry]:
     return [plan for plan in _streams(measured) if plan["throughput"]["mean"] is not None]
 
 
-# --- by number of nodes, and pairs ----------------------------------------------------------------
+# --- by number of nodes ---------------------------------------------------------------------------
 
 
 def nodes(measured: Measured) -> Iterator[Figure]:
@@ -149,23 +148,6 @@ def nodes(measured: Measured) -> Iterator[Figure]:
             )
 
 
-def pairs(measured: Measured) -> Iterator[Figure]:
-    """Yield the figure of all pairs of the run, full duplex (Rauch 2005, Table 1)."""
-    plans = [plan for plan in _known(measured) if plan["pattern"] == "pairs"]
-    if not plans:
-        return
-    common, series = group(plans)
-    unit = unit_for(plan["throughput"]["max"] for plan in plans)
-    named = {label or _transport(some): some for label, some in series.items()}
-    curves = []
-    for transport, labels in by(named, lambda label: _transport(named[label])).items():
-        shown = _rates((named[label] for label in labels), unit.scale)
-        curves.append(Trace(transport, {"of": labels} | shown))
-    layout = {"yaxis": named_rows(list(named))}
-    height = 130 + 30 * len(named)
-    yield SPECS["pairs"].draw(Panel(common, curves, unit=unit.name, height=height, layout=layout))
-
-
 def _transport(plans: Sequence[PlanEntry]) -> str:
     return str(plans[0]["transport"])
 
@@ -173,7 +155,6 @@ def _transport(plans: Sequence[PlanEntry]) -> str:
 # --- plans of several phases ----------------------------------------------------------------------
 
 _OVERLAID_PHASES = 4  # series in one figure by phase: more would hide each other
-_OVERLAID_LOSSES = 6
 _BAR = 34  # pixels of a bar, high enough for a name of two lines
 _LETTERS = 24  # letters in a line of a name
 _VALUE = 1.22  # length of the value axis by that of the longest bar
@@ -259,30 +240,6 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
             f"{label}, {key}" if label else key, shown | {"rate": shown[key]}, style=number,
             hover="{rate} {unit}" + hover, more=style | {"legendgroup": label},
         )  # fmt: skip
-
-
-def losses(measured: Measured) -> Iterator[Figure]:
-    """Yield losses by phase, for settings of several phases that lost frames.
-
-    The table of losses shows where frames were lost.
-    """
-    _, every = group(_streams(measured))
-    lossy = [s for s in every.values() if m.total_known(plan["lost_frames"] for plan in s)]
-    common, series = group(plan for some in lossy if some[0]["phases"] > 1 for plan in some)
-    for number, shown in in_parts(list(series.items()), _OVERLAID_LOSSES):
-        traces = []
-        for place, (label, plans) in enumerate(shown):
-            points = dict(sorted(by(_phases_of(measured, plans), "phase").items()))
-            columns: Columns = {
-                "phase": [phase + 1 for phase in points],
-                "name": [repeats[0]["phase_name"] or "" for repeats in points.values()],
-            }
-            for measure, name in (("loss_percent", ""), ("worst_loss_percent", "worst flow")):
-                values = [m.greatest(p[measure] for p in repeats) for repeats in points.values()]
-                words = ", ".join(filter(None, (label, name))) or "all flows"
-                found = columns | {"value": values}
-                traces.append(Trace(words, found, style=place, thin=bool(name)))
-        yield SPECS["loss"].draw(Panel(common, traces, number))
 
 
 # --- source against destination -------------------------------------------------------------------
@@ -450,7 +407,6 @@ class _Axis:
 
 _SETTINGS = 6  # settings shown: those with the deepest falls
 _LINES = 10  # flows drawn as lines: more can't be told apart
-_COLUMNS = 400  # columns of a map
 
 
 def course(measured: Measured) -> Iterator[Figure]:
@@ -484,72 +440,33 @@ def _fall(measured: Measured, plan: PlanEntry) -> float:
 
 
 def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
-    """Return the course of a plan: few flows as lines, many as a map of flows or ports."""
-    spec, size, one_phase = SPECS["course"], len(measured.ports), plan["phases"] == 1
-    flows = spans.src.astype(np.int64) * size + spans.dst
-    unit = unit_for([float(spans.mbps.max())])
-    common, _ = group([plan])
+    """Return the course of the flows that fell the furthest, in the phase of the deepest fall."""
+    size = len(measured.ports)
+    phases = [one for one in measured.phases_of(plan) if one["intervals"]["count"] > 1]
+    phase = min(phases, key=lambda one: one["intervals"]["lowest"][0]["percent_of_mean"])
+    chosen = spans.phase == phase["phase"]
+    every = (spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.mbps)
+    src, dst, from_ms, to_ms, mbps = (column[chosen] for column in every)
+    flows, place = np.unique(src.astype(np.int64) * size + dst, return_inverse=True)
+    low = np.full(len(flows), np.inf)
+    np.minimum.at(low, place, mbps)
+    means = np.bincount(place, mbps) / np.bincount(place)
+    unit = unit_for([float(mbps.max())])
+    traces = []
+    for one in sorted(np.argsort(low / means, kind="stable")[:_LINES]):
+        mine = place == one
+        # A span's rate holds from the mark before the span up to its own mark.
+        columns = {
+            "at": np.concatenate([from_ms[mine][:1], to_ms[mine]]) / 1e3,
+            "rate": np.concatenate([mbps[mine][:1], mbps[mine]]) * unit.scale,
+        }
+        name = " → ".join(measured.names[end] for end in divmod(flows[one], size))
+        traces.append(Trace(name, columns, shape="vh"))
     words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
-    if one_phase and len(np.unique(flows)) <= _LINES:
-        traces = []
-        for flow in np.unique(flows):
-            mine = flows == flow
-            # A span's rate holds from the mark before the span up to its own mark.
-            columns = {
-                "at": np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3,
-                "rate": np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale,
-            }
-            name = f"{measured.names[flow // size]} → {measured.names[flow % size]}"
-            traces.append(Trace(name, columns, shape="vh"))
-        words += "One line a flow; time is counted from the opening of the window."
-        return spec.draw(Panel(common, traces, f"-{number}", unit.name, words))
-    codes, at, mbps = _cells(spans, flows if one_phase else spans.dst.astype(np.int64), one_phase)
-    names = [measured.names[code % size] for code in codes]
-    if one_phase:
-        names = [f"{measured.names[c // size]} → {n}" for c, n in zip(codes, names, strict=True)]
-    folded = len(at) > _COLUMNS
-    if folded:
-        starts = np.linspace(0, len(at), _COLUMNS, endpoint=False).astype(np.int64)
-        at, mbps = at[starts], np.fmin.reduceat(mbps, starts, axis=1)
-    when = "at %{x:.2f} s" if one_phase else "in phase %{x:.2f}"
-    hover = f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}"
-    trace, menu, colours = heat_map(
-        mbps * unit.scale, packed(at.astype(np.float32)), names, "Payload", unit.name, hover
-    )
-    words += colours
-    words += (
-        "One row a flow; time is counted from the opening of the window."
-        if one_phase
-        else "One row a receiving port, and its slowest flow in that span; the phases' windows "
-        "follow each other. Empty: nothing was to come."
-    )
-    words += " Neighbouring spans share a column, which shows the worst of them." if folded else ""
-    axes = {
-        "updatemenus": [menu],
-        "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
-        "yaxis": named_rows(names) | {"showgrid": False},
-    }
-    return Figure(
-        f"course-{number}", sentence(spec.title, common), spec.definition + words,
-        [trace], axes, Heading.COURSE, 480,
-    )  # fmt: skip
-
-
-def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, Matrix]:
-    """Return the codes of rows, the places of columns, and the least rate of each cell.
-
-    Columns are consecutive spans, placed by seconds of a window or by phase.
-    """
-    step = float(np.median(spans.to_ms - spans.from_ms))
-    place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
-    in_phase = int(place.max()) + 1
-    moments = spans.phase.astype(np.int64) * in_phase + place
-    spans_at, column = np.unique(moments, return_inverse=True)
-    codes, row = np.unique(rows, return_inverse=True)
-    cells = np.full(len(codes) * len(spans_at), np.inf)
-    np.minimum.at(cells, row * len(spans_at) + column, spans.mbps)
-    cells[np.isinf(cells)] = np.nan
-    phase, part = np.divmod(spans_at, in_phase)
-    # The spans of a phase lie around its number.
-    at = (part + 0.5) * step / 1e3 if one_phase else phase + 0.5 + (part + 0.5) / in_phase
-    return codes, at.astype(np.float64), cells.reshape(len(codes), -1)
+    words += "One line a flow; time is counted from the opening of the window."
+    if len(flows) > len(traces):
+        words += f" Of {len(flows):,} flows the {_LINES} that fell the furthest below their means."
+    common, _ = group([plan])
+    if plan["phases"] > 1:
+        common += f", {phase['phase_name'] or 'phase ' + str(phase['phase'] + 1)}"
+    return SPECS["course"].draw(Panel(common, traces, f"-{number}", unit.name, words))

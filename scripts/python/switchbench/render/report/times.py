@@ -18,9 +18,6 @@ from ...records.summary_form import PlanEntry, at, by
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
-    DASHES,
-    MARKERS,
-    PALETTE,
     SPECS,
     WORDS,
     ChartAxis,
@@ -37,7 +34,6 @@ Floats = NDArray[np.float64]
 # --- by percentile --------------------------------------------------------------------------------
 
 _FEWEST = 20  # times that a distribution needs
-_CURVE = 400  # points of a curve
 _OVERLAID = 8  # curves in a figure
 _CURVES = 16  # curves of a kind of times
 _NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
@@ -59,11 +55,11 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
                 # The share of the times that are at least as long as each, itself included.
                 ns, counts = np.array(sorted(times.times.items())).T
                 beyond: Floats = (times.count - np.cumsum(counts) + counts) / times.count
-                kept, least = _kept(1 - beyond), min(least, float(beyond.min()))
+                least = min(least, float(beyond.min()))
                 columns = {
-                    "beyond": (100 * beyond[kept]).astype(np.float32),
-                    "within": 100 * (1 - beyond[kept]),
-                    "time": (ns[kept] / 1e3).astype(np.float32),
+                    "beyond": (100 * beyond).astype(np.float32),
+                    "within": 100 * (1 - beyond),
+                    "time": (ns / 1e3).astype(np.float32),
                 }
                 traces.append(Trace(label or title, columns))
             # The axis is reversed and logarithmic: each nine takes as much room as the one before.
@@ -130,17 +126,6 @@ def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
     return [plan for plan in plans if plan["traffic"] != "pingpong" or id(plan) in least]
 
 
-def _kept(share: Floats) -> NDArray[np.int64]:
-    """Return indices of points that represent a curve, evenly by share and by nines at its end."""
-    if len(share) <= _CURVE:
-        return np.arange(len(share))
-    nines = -np.log10(np.maximum(1 - share, 1e-9))
-    even = np.searchsorted(share, np.linspace(0, 1, _CURVE // 2))
-    tail = np.searchsorted(nines, np.linspace(0, nines[-1], _CURVE // 2))
-    ends = np.array([0, len(share) - 1])
-    return np.unique(np.clip(np.concatenate([even, tail, ends]), 0, len(share) - 1))
-
-
 # --- by message size ------------------------------------------------------------------------------
 
 
@@ -149,7 +134,14 @@ def messages(measured: Measured) -> Iterator[Figure]:
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
     for number, (pattern, some) in enumerate(by(curves, format.pattern).items(), start=1):
         unit = unit_for(curve["peak_mbps"] for curve in some)
-        panel = Panel(pattern, list(_styled(some, unit.scale)), f"-{number}", unit.name)
+        traces = []
+        for curve in some:
+            label = f"{_path(curve)}, {format.of(curve['ranks'], 'node')}"
+            columns = {name: f"latency_us.{name}" for name in ("mean", "p50", "p99", "min", "max")}
+            shown = _points(curve["points"], bandwidth="bandwidth_mbps", **columns)
+            shown["bandwidth"] *= unit.scale
+            traces.append(Trace(label, shown))
+        panel = Panel(pattern, traces, f"-{number}", unit.name)
         yield SPECS["bandwidth"].draw(panel)
         yield SPECS["latency-by-size"].draw(panel)
 
@@ -163,34 +155,6 @@ def _points(points: Sequence[Entry], **keys: str) -> Columns:
     sizes = [point["size"] for point in points]
     values = {name: gaps([at(point, key) for point in points]) for name, key in keys.items()}
     return {"size": sizes, "words": list(map(format.size_words, sizes))} | values
-
-
-def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
-    """Yield curves styled by path (colour) and number of nodes (dash and marker).
-
-    If all paths or all numbers are equal, colour, dash and marker all show the other.
-    """
-    paths = list(dict.fromkeys(map(_path, curves)))
-    counts = sorted({curve["ranks"] for curve in curves})
-    networks = {curve["network"] for curve in curves}
-    for curve in sorted(curves, key=lambda curve: (paths.index(_path(curve)), curve["ranks"])):
-        path, ranks = paths.index(_path(curve)), counts.index(curve["ranks"])
-        color = PALETTE[(path if len(paths) > 1 else ranks) % len(PALETTE)]
-        dash = DASHES[(ranks if len(counts) > 1 else path) % len(DASHES)]
-        symbol = MARKERS[(path * len(counts) + ranks) % len(MARKERS)]
-        parts = [curve["transport"]] if len(paths) > 1 else []
-        parts += [curve["network"]] if len(networks) > 1 else []
-        parts += [format.of(curve["ranks"], "node")] if len(counts) > 1 or not parts else []
-        times = {name: f"latency_us.{name}" for name in ("mean", "p50", "p99", "min", "max")}
-        shown = _points(curve["points"], bandwidth="bandwidth_mbps", **times)
-        shown["bandwidth"] *= scale
-        style = {
-            "mode": "lines+markers",
-            "legendgroup": _path(curve),
-            "line": {"color": color, "dash": dash},
-            "marker": {"color": color, "symbol": symbol, "size": 8},
-        }
-        yield Trace(", ".join(parts), shown, more=style)
 
 
 def steps(measured: Measured) -> Iterator[Figure]:
