@@ -16,8 +16,12 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from recorded import write_tables
 from switchbench.analysis.summary import remade
@@ -55,6 +59,15 @@ def summary_of(name: str) -> dict[str, Any]:
     """Return the summary of a kept run."""
     summary: dict[str, Any] = json.loads(lzma.decompress((KEPT / name / SUMMARY).read_bytes()))
     return summary
+
+
+def unpacked(values: Any) -> NDArray[np.float64]:
+    """Return the array that `packed` of the report encoded; null and gaps are NaN."""
+    if not isinstance(values, Mapping):
+        return np.asarray(values, dtype=np.float64)
+    array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
+    shape = [int(part) for part in values.get("shape", str(len(array))).split(",")]
+    return array.reshape(shape).astype(np.float64)
 
 
 def kept_summary(directory: Path) -> dict[str, Any]:

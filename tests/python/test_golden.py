@@ -44,7 +44,7 @@ from switchbench.records.summary_form import plan_key
 from switchbench.render.printer import Table
 from switchbench.render.report import build
 from switchbench.render.report.build import Facts, Glance, Sentences, Words
-from switchbench.render.report.chart import Figure, unpacked
+from switchbench.render.report.chart import Figure
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import make_run, make_site, make_trial
 
@@ -191,7 +191,7 @@ def short(value: Any) -> Any:
     if long and isinstance(value[0], str | list | dict | tuple):
         return [short(value[0]), f"{len(value)} in all", short(value[-1])]
     if long or (isinstance(value, dict) and "bdata" in value):
-        known = unpacked(value)
+        known = golden.unpacked(value)
         known = known[~np.isnan(known)]
         return f"{known.min():.5g} to {known.max():.5g}, mean {known.mean():.5g}"
     if isinstance(value, dict):

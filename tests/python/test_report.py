@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 import golden
 import pages
 from conftest import Command
-from golden import block
+from golden import block, unpacked
 from recorded import replace_rows, rows_in
 from simulated import LOSSY, SPANS, Choice, simulate
 from simulated import LOSSY_PHASES as PHASES
@@ -39,7 +39,6 @@ from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
     Figure,
     packed,
-    unpacked,
 )
 from switchbench.render.tables import Heading
 

@@ -19,6 +19,7 @@ import pytest
 
 from bench import Bench, suite_run, summary_of
 from configs import LAB, PROJECT, assert_has, compile_text, needs_engine
+from golden import unpacked
 from switchbench.analysis.data import Measured
 from switchbench.analysis.judge import exit_status, nothing_judged
 from switchbench.analysis.measures import PhaseResult, PortShares
@@ -43,7 +44,6 @@ from switchbench.records.rows import NOTHING, PhaseKey, PhaseRows
 from switchbench.render import first_screen
 from switchbench.render.report import build, times
 from switchbench.render.report.build import Sentences, make
-from switchbench.render.report.chart import unpacked
 from switchbench.render.tables import TABLES, every, subtests
 from switchbench.run.controller import device_reset
 from switchbench.search.loads import LoadRange, SearchGoal, TrialLoss

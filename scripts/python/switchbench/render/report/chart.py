@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,15 +166,6 @@ def coarse(values: NDArray[Any]) -> NDArray[np.float32]:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = np.where(np.isnan(values), bits, (bits + 0x100) & 0xFFFFFE00)
     return rounded.astype(np.uint32).view(np.float32)
-
-
-def unpacked(values: Any) -> NDArray[np.float64]:
-    """Return the array that `packed` encoded; null and gaps are NaN."""
-    if not isinstance(values, Mapping):
-        return np.asarray(values, dtype=np.float64)
-    array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
-    shape = [int(part) for part in values.get("shape", str(len(array))).split(",")]
-    return array.reshape(shape).astype(np.float64)
 
 
 def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:
