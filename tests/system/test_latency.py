@@ -94,6 +94,6 @@ def test_probes_beside_streams(tmp_path: Path) -> None:
         assert trip["worst"]["src"].startswith("node")
         assert trip["p50"] < 2 * DRAIN_US + SLEEP_US  # both ways
     assert full["round_trip"]["p50"] > 5_000  # behind what the streams have in the queues
-    table = runs.execute("table", str(result.directory), "--latency").stdout
+    table = runs.execute("table", str(result.directory), "--all").stdout
     assert "\nround trip" in table
     assert "RTT" in result.output
