@@ -49,7 +49,6 @@ static const struct option port_keys[] = {
     {KEY_U64(doc_port, "line_rate_bps", conf.line_rate_bps)},
     {KEY_U32(doc_port, "queues", conf.queues)},
     {KEY_U32(doc_port, "queue_frames", conf.queue_frames)},
-    {KEY_FLAG(doc_port, "timestamps", conf.timestamps)},
     {KEY_FLAG(doc_port, "shared", conf.shared)},
     {KEY_LIST(doc_port, "transports", transports, text_element, 1, DOC_TRANSPORTS_MAX),
      .needed = true},

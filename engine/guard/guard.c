@@ -15,20 +15,6 @@
 #define PCI_SHAPE HEX HEX HEX HEX ":" HEX HEX ":" HEX HEX "." HEX
 #define LOWER_MAX 16 /* maximum depth of stacked devices; more are a loop */
 
-/* Write what the user can do, which depends on `shared`. */
-static void remedy(const struct guard_rules *rules, char *text, size_t size)
-{
-    if (rules->shared)
-        snprintf(text, size,
-                 "`shared: true` allows it only where the driver isolates flows (rte_flow isolated "
-                 "mode), which %s does not: " OWN_INTERFACE,
-                 rules->driver);
-    else if (rules->isolates_flows && !rules->leaves_kernel)
-        snprintf(text, size, OWN_INTERFACE ", or say `shared: true`");
-    else
-        snprintf(text, size, OWN_INTERFACE);
-}
-
 /* Return whether a device is `below`, or sits on it directly or through other devices. */
 static bool leads_to(const struct guard_map *map, const struct guard_link *link, int below)
 {
@@ -84,7 +70,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
 {
     bool inside = netns && *netns;
     const struct guard_link *device = port;
-    char name[160], advice[200], reason[256] = "", by[64] = "";
+    char name[160], reason[256] = "", by[64] = "";
 
     snprintf(name, sizeof(name), "%s%s%.80s", port->name, inside ? " of network namespace " : "",
              inside ? netns : "");
@@ -93,7 +79,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
             err, -EPERM,
             "Interface %s is the loopback, where no traffic meets a network; " OWN_INTERFACE ".",
             name);
-    if (rules->shared && rules->isolates_flows)
+    if (rules->shared)
         return 0;
     for (int i = 0; device && !*reason && i < LOWER_MAX; i++) {
         if (device != port)
@@ -103,17 +89,12 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
             find_kind(map, device, reason, sizeof(reason));
         device = device->elsewhere ? NULL : guard_map_at(map, device->lower);
     }
-    remedy(rules, advice, sizeof(advice));
-    if (*reason)
-        return err_set(err, -EPERM,
-                       "Interface %s %s%s; switchbench does not send there at line rate: %s.", name,
-                       by, reason, advice);
-    if (rules->shared)
-        return err_set(err, -EPERM,
-                       "Interface %s can't be `shared: true`; nothing was found there that needs "
-                       "it, so leave `shared` out: %s.",
-                       name, advice);
-    return 0;
+    if (!*reason)
+        return 0;
+    return err_set(err, -EPERM,
+                   "Interface %s %s%s; switchbench does not send there at line rate: " OWN_INTERFACE
+                   "%s.",
+                   name, by, reason, rules->takes_frames ? "" : ", or say `shared: true`");
 }
 
 /* --- interfaces of devices, from /sys --- */
@@ -226,11 +207,6 @@ int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err
     struct guard_interfaces interfaces;
     int code = guard_host_pci("", pci, &interfaces, err);
 
-    if (code == 0 && rules->shared && rules->leaves_kernel)
-        return err_set(err, -EPERM,
-                       "PCI device %s can't be `shared: true`: DPDK has it without the kernel, so "
-                       "that nobody else can use it; leave `shared` out.",
-                       pci);
     for (size_t i = 0; i < interfaces.count && code == 0; i++)
         code = guard_check_interface(NULL, interfaces.names[i], rules, err);
     return code;

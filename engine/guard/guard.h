@@ -30,14 +30,8 @@ struct guard_rules {
      * (SSH_CONNECTION's first word); NULL or "": none.
      */
     const char *controller;
-    const char *driver; /**< driver of the port, for sentences: "tcp", "af_packet" */
-    bool shared;        /**< the port's configuration has `shared: true` */
-    /**
-     * @brief The driver takes only this program's frames off the port (rte_flow isolated mode) and
-     * leaves others to the kernel, or refuses to open the port.
-     */
-    bool isolates_flows;
-    bool leaves_kernel; /**< opening the port unbinds the device from its kernel driver */
+    bool shared;      /**< the port's configuration has `shared: true` */
+    bool takes_frames; /**< the port's transport takes the frames of others too: never `shared` */
 };
 
 /**

@@ -249,35 +249,30 @@ static int ask_guard(const struct node_port *port, struct err *err)
 {
     const struct port_conf *conf = &port->doc->conf;
     const char *connection = getenv("SSH_CONNECTION");
-    const char *name = conf->driver != NULL ? conf->driver : "af_packet";
-    char controller[64], driver[64];
+    bool takes_frames = (port->capabilities & TRANSPORT_TAKES_DEVICE) != 0;
+    char controller[64];
     struct guard_rules rules = {
         .controller = controller,
-        .driver = driver,
         .shared = conf->shared,
-        /* Sockets of the kernel and queue pairs of an RDMA device get only their own traffic. The
-         * driver of a PCI device must isolate flows before it is configured
-         * (engine/transport/dpdk/isolate.c). DPDK can't isolate flows on a kernel interface. */
-        .isolates_flows = conf->pci != NULL || (port->capabilities & TRANSPORT_TAKES_DEVICE) == 0,
-        .leaves_kernel = port->leaves_kernel,
+        .takes_frames = takes_frames,
     };
     int rc = 0;
 
+    /* Sockets of the kernel and queue pairs of an RDMA device get only their own traffic. */
+    if (conf->shared && takes_frames)
+        return err_set(err, -EPERM,
+                       "port %s can't be `shared: true`: dpdk takes all frames of a port; leave "
+                       "`shared` out, or use tcp, udp or verbs there",
+                       conf->name);
     /* The first word is the address of the person or the controller that started this node. */
     snprintf(controller, sizeof controller, "%s", connection != NULL ? connection : "");
     controller[strcspn(controller, " ")] = '\0';
-    if (conf->pci != NULL)
-        name = "a PCI driver";
-    else if (conf->vdev != NULL)
-        name = conf->vdev;
-    snprintf(driver, sizeof driver, "%.*s", (int)strcspn(name, ","), name);
     if (conf->pci != NULL)
         rc = guard_check_pci(conf->pci, &rules, err);
     if (rc == 0 && conf->vdev != NULL)
         rc = guard_check_vdev(conf->netns, conf->vdev, &rules, err);
     if (rc == 0 && conf->iface != NULL)
         rc = guard_check_interface(conf->netns, conf->iface, &rules, err);
-    rules.driver = "verbs";
     if (rc == 0 && conf->rdma != NULL)
         rc = guard_check_rdma(conf->netns, conf->rdma, &rules, err);
     return rc;

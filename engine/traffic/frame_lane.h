@@ -232,7 +232,6 @@ struct frame_single {
 /** Received frame that the hot path does not count, as its transport describes it. */
 struct frame_seen {
     const struct signature *signature;
-    const void *buffer; /**< of the transport */
     uint32_t length;    /**< in memory */
     uint16_t source;    /**< UDP source port's number */
     const uint8_t *mac; /**< address of its sender, as a partner's data begin; NULL: none */
@@ -266,8 +265,6 @@ struct frame_ops {
                         uint32_t length);
     /** Return whether a frame of any length is unchanged. */
     bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
-    /** Return the local arrival time of a frame; NULL: now. */
-    int64_t (*arrived)(const struct frame_lane *lane, const struct frame_seen *seen);
     /** Handle a wake-up by the worker's descriptor; NULL: nothing to do. */
     void (*woken)(struct frame_lane *lane);
     /** Do periodic work; return the next time. NULL: none. */
@@ -314,7 +311,6 @@ struct frame_options {
 struct frame_conf {
     const struct frame_ops *ops;
     const char *name;       /**< name of the port */
-    const char *clock;      /**< clock of probes' arrivals, for the records; NULL: the host's */
     const char *header;     /**< header kind of the frames, for the records */
     size_t partner_bytes;   /**< size of the data that `resolve` stores */
     uint32_t offset;        /**< offset of the signature in memory */

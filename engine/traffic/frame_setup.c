@@ -346,8 +346,7 @@ static void describe(struct frame_lane *lane)
     if (lane->sender.count > 0)
         (void)lane->conf.ops->choose_send(lane, &sends);
     if (lane->prober.count > 0)
-        snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
-                 lane->conf.clock != NULL ? lane->conf.clock : "");
+        snprintf(probes, sizeof probes, ", %.3g probes/s a flow", lane->prober.rate_fps);
     if (lane->prober.pingpong)
         snprintf(lane->lane.variant, sizeof lane->lane.variant, "one %s frame at a time",
                  lane->conf.header);

@@ -120,10 +120,8 @@ int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns)
 static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 {
     struct prober *prober = &lane->prober;
-    const struct frame_ops *ops = lane->conf.ops;
     const struct signature *signature = seen->signature;
     const struct lane_request *request = &lane->lane.request;
-    int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
     uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
     uint64_t number;
 
@@ -133,7 +131,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
     return (!prober->pingpong ||
             is_message_size(lane, seen,
                             prober_bytes(request->phase, &request->flows[flow], number))) &&
-           prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
+           prober_back(prober, flow, (uint32_t)number, signature_ns(signature), clock_now());
 }
 
 /* --- the destination's end --- */

@@ -83,7 +83,6 @@ struct port_conf {
     uint32_t queue_frames;   /**< receive ring of af_packet and af_xdp; 0: default */
     uint32_t queues;         /**< dpdk: number of queues; 0: one */
     bool queues_at_most;     /**< dpdk: fewer queues are accepted */
-    bool timestamps;         /**< dpdk: for latency probes, the device's time of arrival is used */
     bool shared;             /**< carries other traffic too (DESIGN 10) */
 };
 

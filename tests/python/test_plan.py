@@ -351,13 +351,9 @@ def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert_same(tmp_path, run)
 
 
-@pytest.mark.parametrize(("latency", "stamped"), [("", True), ("latency: {probes: 0}\n", False)])
-def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Path) -> None:
-    """Each port in the transports that some trial needs; a port of no trial is left alone.
-
-    Frames are stamped where probes use it: stamps make some drivers receive without vectors.
-    """
-    text = f"{LAB}{latency}tests:\n- {{pattern: chain, ranks: [2], transports: [tcp, dpdk]}}\n"
+def test_job_opens_what_the_trials_use(tmp_path: Path) -> None:
+    """Each port in the transports that some trial needs; a port of no trial is left alone."""
+    text = f"{LAB}tests:\n- {{pattern: chain, ranks: [2], transports: [tcp, dpdk]}}\n"
     text += "- {pattern: chain, ranks: [4], transport: udp}\n"
     job = documents.job_document(compile_text(tmp_path, text), "r-1")
     ports = [(node["name"], port) for node in job["nodes"] for port in node["ports"]]
@@ -365,7 +361,6 @@ def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Pa
     assert [(port["name"], port["transports"]) for _, port in ports] == [
         ("node1:e0", every), ("node2:e0", every), ("node3:e0", udp), ("node4:e0", udp),
     ]  # fmt: skip
-    assert [port.get("timestamps", False) for _, port in ports] == [stamped, stamped, False, False]
     assert len(job["nodes"]) == 8
     assert (job["protocol"], job["run"], job["controlled"]) == (2, "r-1", True)
 

@@ -152,6 +152,18 @@ def test_who_does_not_come_is_named(room: Room) -> None:
     assert [bye["status"] for bye in hand.said("bye")] == [3]
 
 
+def test_dpdk_never_shares_a_port(room: Room) -> None:
+    """The node refuses a job that the command would not have written."""
+
+    def share(documents: list[runs.Record]) -> None:
+        (port,) = documents[0]["job"]["nodes"][0]["ports"]
+        port["shared"] = True
+
+    hand = room.start("alice", room.changed(room.job("dpdk"), share))
+    assert hand.end() == 2
+    assert "can't be `shared: true`: dpdk takes all frames of a port" in hand.log.read_text()
+
+
 def test_steps_that_need_more_memory_than_there_is(room: Room) -> None:
     """A panel of a TiB is refused before any of it is taken."""
 

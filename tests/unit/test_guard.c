@@ -56,15 +56,12 @@ TEST_ROWS(each_drawing_is_judged, "map")
 {
     char *const *fields = row->fields;
     const bool passes = strcmp(fields[4], "-") == 0;
-    char driver[16];
-    const struct guard_rules rules = {.driver = driver,
-                                      .shared = strstr(fields[3], " shared") != NULL,
-                                      .isolates_flows = strstr(fields[3], " isolates") != NULL};
+    const struct guard_rules rules = {.shared = strcmp(fields[3], "shared") == 0,
+                                      .takes_frames = strcmp(fields[3], "takes") == 0};
     struct guard_map map = {0};
     struct err err = {0};
     int code;
 
-    sscanf(fields[3], "%15s", driver);
     draw(&map, fields[0]);
     if (strcmp(fields[2], "-") != 0)
         assert_int_equal(
@@ -177,7 +174,7 @@ static void check_step(const char *step, const char *controller)
         const char *name;
         int code;
     } codes[] = {{" EINVAL", -EINVAL}, {" ENODEV", -ENODEV}};
-    const struct guard_rules rules = {.driver = "af_packet", .controller = controller};
+    const struct guard_rules rules = {.controller = controller};
     const char *netns = step[0] == '<' ? NULL : here, *says = step + 2 + strcspn(step + 2, " ");
     int right = *says ? -EPERM : 0, previous = -1, code;
     struct err err = {0};
@@ -232,25 +229,6 @@ TEST_BETWEEN(each_scenario_is_judged, NULL, away_with)
     fclose(scenarios);
 }
 
-/* DPDK drives the device without its kernel driver, so no other program can share it. */
-TEST(a_device_without_kernel_is_never_shared)
-{
-    struct guard_rules rules = {
-        .driver = "a PCI driver", .shared = true, .isolates_flows = true, .leaves_kernel = true};
-    struct err err = {0};
-    glob_t devices;
-    const char *pci;
-
-    if (glob("/sys/bus/pci/devices/*", 0, NULL, &devices) != 0)
-        skip();
-    pci = strrchr(devices.gl_pathv[0], '/') + 1; /* a bridge on all machines: no interface */
-    assert_int_equal(guard_check_pci(pci, &rules, &err), -EPERM);
-    assert_non_null(strstr(err.text, "can't be `shared: true`: DPDK has it without the kernel"));
-    rules.leaves_kernel = false;
-    assert_int_equal(guard_check_pci(pci, &rules, &err), 0);
-    globfree(&devices);
-}
-
 /* --- damaged answers --- */
 
 /* Damage a datagram of `bytes` bytes. Return the bytes that are left. */
@@ -291,7 +269,7 @@ static ssize_t interrupt(struct nlmsghdr *first, ssize_t bytes)
 /* Check with the controller's route, which is looked up, too. */
 static int check_damaged(damage_fn *how, int which, struct err *err)
 {
-    static const struct guard_rules rules = {.driver = "af_packet", .controller = "198.18.9.9"};
+    static const struct guard_rules rules = {.controller = "198.18.9.9"};
     int code, previous;
 
     *err = (struct err){0};

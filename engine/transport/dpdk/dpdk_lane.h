@@ -58,7 +58,6 @@ frame_receive dpdk_choose_receive(const struct frame_lane *lane);
 bool dpdk_send_single(struct frame_lane *lane, uint32_t place, struct frame_template *head,
                       uint32_t length);
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
-int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
 /**
  * @brief Write the phase's frame into the buffers of the queue's send pool, after templates are
  * built.

@@ -254,11 +254,6 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
                        lane->shape.kind);
 }
 
-int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
-{
-    return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
-}
-
 /* Returns whether a frame is of the phase's protocol. Others have something else where a signature
  * would be, such as the header that an ICMP message quotes: it may be like a damaged signature, but
  * not like a sound one. */
@@ -283,7 +278,6 @@ static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_s
 
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame + base->conf.offset),
-        .buffer = buffer,
         .length = rte_pktmbuf_data_len(buffer),
         .mac = frame + FRAME_MAC,
     };

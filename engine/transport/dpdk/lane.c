@@ -3,8 +3,8 @@
  * The dpdk transport: raw Ethernet frames, run to completion.
  *
  *     frame, arp_nd_responder                frames, ARP and neighbour discovery: pure functions
- *     eal, iface, isolate, port_device       DPDK, the kernel's interface, a device and its queues
- *     port, port_queue, arrival              a port: facts, control frames, clock
+ *     eal, iface, port_device                DPDK, the kernel's interface, a device and its queues
+ *     port, port_queue                       a port: facts, control frames
  *     lane                                   a phase: a lane of frames (traffic/frame_lane.h)
  *     hot                                    its hot path
  */
@@ -187,8 +187,6 @@ static int check_options(const struct lane_request *request, struct err *err)
         what = "ipv4-udp needs an IPv4 address on this port: set ipv4";
     else if (options->header == HEADER_IPV6_UDP && !port->responder.has_ipv6)
         what = "ipv6-udp needs an IPv6 address on this port: set ipv6";
-    else if ((several || to_all) && port->conf->shared)
-        what = "it is shared: it has one address, and sends no frames to all";
     else if (several && request->ranks > ADDRESSES_RANKS_MAX)
         what = "several addresses a port are for 4096 ranks at most";
     else if (to_all && (options->header != HEADER_L2 || several))
@@ -274,7 +272,6 @@ static const struct frame_ops ops = {
     .begin = begin,
     .send_single = dpdk_send_single,
     .is_sound = dpdk_is_sound,
-    .arrived = dpdk_arrived,
     .woken = woken,
     .housekeep = housekeep,
     .flush = flush,
@@ -293,7 +290,6 @@ static struct frame_conf frame_conf(const struct lane_request *request,
         .name = port->conf->name,
         .header = frame_kind_name(shape->kind),
         .partner_bytes = sizeof(struct frame_end),
-        .clock = port->arrival.runs ? " by the device's clock" : NULL,
         .offset = shape->payload,
         .outside = FRAME_FCS,
         .least = undersize ? shape->payload + SIGNATURE_BYTES + FRAME_FCS : frame_least(shape),

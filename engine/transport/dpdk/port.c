@@ -5,7 +5,6 @@
 #include "netns.h"
 
 #include <errno.h>
-#include <rte_errno.h>
 #include <rte_ether.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,6 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
 {
     const char *wanted = port->conf->mac;
     struct rte_ether_addr own, mac;
-    int rc;
 
     if (rte_eth_macaddr_get(port->id, &own) != 0)
         memset(&own, 0, sizeof own);
@@ -53,15 +51,7 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
                        "02:00:00:00:00:01",
                        port->conf->name, wanted);
     memcpy(port->responder.mac, mac.addr_bytes, FRAME_MAC);
-    if (rte_is_same_ether_addr(&mac, &own))
-        return 0;
-    /* A shared port must not read others' frames: no promiscuous mode. */
-    if (port->conf->shared && (rc = rte_eth_dev_mac_addr_add(port->id, &mac, 0)) != 0)
-        return err_set(err, rc,
-                       "%s: it is shared, so it can't be promiscuous, and %s takes no second MAC "
-                       "(%s): say `address: keep` for the device's own",
-                       port->conf->name, port->driver, rte_strerror(-rc));
-    return port->conf->shared ? 0 : port_take_all(port, err);
+    return rte_is_same_ether_addr(&mac, &own) ? 0 : port_take_all(port, err);
 }
 
 int port_open(struct transport_port **out, const struct port_conf *conf,
@@ -164,8 +154,6 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
         {(port->send_offloads & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0,
          rte_eth_dev_tx_offload_name(RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE)},
         {port->spreads, "RSS"},
-        {port->arrival.runs, rte_eth_dev_rx_offload_name(RTE_ETH_RX_OFFLOAD_TIMESTAMP)},
-        {port->isolation.count > 0, "ISOLATED"},
     };
     size_t used = 0;
 

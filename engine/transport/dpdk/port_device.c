@@ -275,25 +275,18 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     port->frame_max = RTE_MIN(port->frame_max, FRAME_SIZE_MAX);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
-    conf.rxmode.offloads = arrival_offload(port->conf, port->id, &info);
     if (layout.spread_by != 0) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
     }
     eal_log_clear();
-    rc = port->conf->shared ? isolate_begin(port, err) : 0;
-    if (rc == 0)
-        rc = make_queues(port, &layout);
+    rc = make_queues(port, &layout);
     if (rc == 0)
         rc = rte_eth_dev_configure(port->id, layout.queues, layout.send_queues, &conf);
     if (rc == 0)
         rc = set_up_queues(port, plan, &layout, err);
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
-    if (rc == 0 && port->conf->shared)
-        rc = isolate_install_rules(port, layout.spread_by, err);
-    if (rc == 0 && conf.rxmode.offloads != 0)
-        arrival_begin(&port->arrival, port->id);
     if (rc != 0)
         return err_set(err, rc, "%s: '%s' does not start: %s (%s)%s", port->conf->name,
                        port->device, rte_strerror(-rc), eal_log_first(),
@@ -320,7 +313,6 @@ int port_device_open(struct transport_port *port, struct err *err)
 void port_device_close(struct transport_port *port)
 {
     if (port->driver[0] != '\0') {
-        isolate_end(port);
         (void)rte_eth_dev_stop(port->id);
         (void)rte_eth_dev_close(port->id);
     }

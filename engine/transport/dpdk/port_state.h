@@ -16,7 +16,6 @@
 #define ENGINE_DPDK_PORT_STATE_H
 
 #include "arp_nd_responder.h"
-#include "arrival.h"
 #include "frame.h"
 #include "iface.h"
 #include "lock.h"
@@ -43,14 +42,6 @@ struct port_queue {
     uint64_t forward_dropped;
 } __attribute__((aligned(64))); /* a queue's core writes it constantly */
 
-#define ISOLATE_RULES_MAX 12
-
-/** @brief Flow rules that pass a shared port's own frames to DPDK (isolate.c). */
-struct isolation {
-    struct rte_flow *rules[ISOLATE_RULES_MAX];
-    unsigned count;
-};
-
 struct transport_port {
     const struct port_conf *conf;
     uint16_t id;   /**< number in DPDK */
@@ -67,8 +58,6 @@ struct transport_port {
     struct port_queue *queues;
     uint16_t queue_count;
     uint64_t send_offloads; /**< in use: RTE_ETH_TX_OFFLOAD_ bits */
-    struct arrival_clock arrival;
-    struct isolation isolation;     /**< for a shared port */
     bool spreads;                   /**< RSS distributes received frames over the queues */
     pthread_mutex_t responder_lock; /**< requests and answers may arrive at any queue */
     /**
@@ -118,7 +107,7 @@ int port_open(struct transport_port **port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void port_close(struct transport_port *port);
-/** @brief Let a port, which is not shared, receive frames to other addresses than its own. */
+/** @brief Let a port receive frames to other addresses than its own. */
 int port_take_all(struct transport_port *port, struct err *err);
 
 /* --- port_device.c: creation of a device, its queues and their memory ----------------------- */
@@ -158,39 +147,6 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
  * With fewer, the device runs out of buffers.
  */
 uint32_t receive_pool_frames(uint16_t receives, uint16_t sends);
-
-/* --- isolate.c: flow isolation. Of a port that others use too (`shared: true`), DPDK gets our
- * frames and the kernel keeps the rest: rte_flow's isolated mode under a bifurcated driver (mlx5),
- * or under any other whose rules say what it takes from a kernel interface (net_tap with `remote`).
- *
- * Ours are frames of our EtherType, UDP to the port's own address and our destination, and, behind
- * a gateway, what asks for that address or answers it: each bare and with an 802.1Q tag. Nothing
- * else is taken: no promiscuous mode, no rule on a protocol alone. The kernel must not own the
- * address. Rules end with the process, however it ends: the device belongs to it. --- */
-
-/**
- * @brief Start flow isolation, before the device is configured.
- *
- * Returns -ENOTSUP or the like where the driver cannot isolate; -EADDRINUSE where the kernel owns
- * one of the port's addresses.
- *
- * @param err Takes the sentence of a failure; unchanged on success.
- */
-int isolate_begin(const struct transport_port *port, struct err *err);
-
-/**
- * @brief Install the flow rules for our frames on a running device.
- *
- * IP arrives at all queues if `spread_by` (RTE_ETH_RSS_ bits) is not 0, all other frames at the
- * first queue. An error means that the driver cannot distinguish some of our frames from others;
- * then no rule is left.
- *
- * @param err Takes the sentence of a failure; unchanged on success.
- */
-int isolate_install_rules(struct transport_port *port, uint64_t spread_by, struct err *err);
-
-/** @brief Remove the flow rules, before the device is stopped. */
-void isolate_end(struct transport_port *port);
 
 /* --- port_queue.c: control frames (ARP, neighbour discovery, announcements) of a queue. Each
  * needs the port's lock, or is the queue's own worker's. ---------------------------------------*/

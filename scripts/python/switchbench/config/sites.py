@@ -412,24 +412,12 @@ def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
         key, text = "driver", "has no effect without `iface`"
     elif port.queues and not any(map(_is_raw, port.transports or possible)):
         key, text = "queues", "has no effect without transport dpdk"
-    elif lacking and _is_raw(lacking[0]) and _never_raw(port):
-        key, text = (
-            "transports",
-            (
-                "has dpdk, which takes all frames of a kernel interface, so `shared: true` is out "
-                "of question: give the `pci` address of a device whose driver can stay (mlx5), or "
-                "leave dpdk out"
-            ),
-        )
+    elif port.shared and (not possible or any(map(_is_raw, lacking))):
+        key, text = "shared", "has no dpdk, which takes all frames of a port: leave one of them out"
     elif lacking:
         key, text = "transports", f"this kind of port has no {lacking[0]}"
     if text:
         raise place.problem((*where, key) if key else where, text)
-
-
-def _never_raw(port: PortKeys) -> bool:
-    """Return true for a shared interface, from which no kernel driver can separate raw frames."""
-    return bool(port.shared and port.iface and not (port.pci or port.vdev))
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
@@ -438,7 +426,7 @@ def _possible(port: PortKeys) -> tuple[str, ...]:
         each.name
         for each in map(transports.of, transports.NAMES)
         if any(getattr(port, device) for device in each.devices)
-        and not (each.raw and _never_raw(port))
+        and not (each.raw and port.shared)
     )
 
 
@@ -452,8 +440,6 @@ def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Por
     engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
     if any(map(_is_raw, possible)):
         own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
-        if port.shared and port.address != "own":
-            own_mac = "keep"  # not promiscuous: only some devices accept a second address
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
         engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"

@@ -373,8 +373,8 @@ class _Resolver:
             port = _lacking(ports, transport)
             if port is not None and (asked or not usable):
                 why = f", as {port.why_these}" if port.why_these else ""
-                if transports.of(transport).raw and _is_shared(port):
-                    why = ", as it is shared and has no `pci`"
+                if transports.of(transport).raw and port.engine.get("shared"):
+                    why = ", as it is shared"
                 raise self.problem(
                     f"{port.name} in network {port.network} has no {transport}{why} "
                     f"(it has {listed(port.transports)})",

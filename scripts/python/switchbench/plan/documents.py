@@ -154,16 +154,12 @@ def job_document(
 ) -> dict[str, object]:
     """Return the `job` document: nodes, the ports that the run's trials use, and cores."""
     used: dict[str, list[str]] = {}  # transports by port, in the order of first use
-    stamped: set[str] = set()  # ports with latency probes by dpdk, whose drivers stamp frames
     for trial in run.planned:
         for part in trial.parts:
             transport = trial.of(part.network).transport
-            probed = trial.traffic == "stream" and trial.probe_fps != 0
             for port in part.ranks:
                 if transport not in used.setdefault(port.name, []):
                     used[port.name].append(transport)
-                if probed and transports.of(transport).raw:
-                    stamped.add(port.name)
     dealt = dealt or deal(run)
     nodes = []
     for process in run.site.processes:
@@ -176,7 +172,6 @@ def job_document(
                 "name": port.name,
                 "network": port.network,
                 **port.engine,
-                **({"timestamps": True} if port.name in stamped else {}),
                 "transports": used[port.name],
             }
             for port in process.ports
