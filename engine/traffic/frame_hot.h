@@ -39,7 +39,7 @@
 
 /**
  * Variants of sending: one stream of one size (12 bytes are written per frame); several streams of
- * one size (headers are written too); several sizes, unequal shares, trains, or anything else that
+ * one size (headers are written too); several sizes, unequal shares, or anything else that
  * differs between frames.
  */
 enum hot_send { HOT_ONE, HOT_MANY, HOT_MIXED };
@@ -230,15 +230,6 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
         due = (uint32_t)sender->left;
     if (due == 0 || tx_take(lane, frames, due) != 0)
         return pace_wake(&sender->pace, sender->cost);
-    if (variant == HOT_MIXED) {
-        bool trains = lane->conf.trains && sender->left == UINT64_MAX && !sender_has_turns(sender);
-
-        if (sender->next.run > 0) { /* a train that was cut short counts as complete */
-            sender->next.run = lane->train;
-            rotation_step(lane, &sender->next, true);
-        }
-        lane->train = trains && due > sender->count ? due / sender->count : 1;
-    }
     begin = sender->next;
     if (HOT_UNLIKELY(lane->accounting.marked))
         hot_account_sends(lane, due, variant);

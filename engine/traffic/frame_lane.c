@@ -288,8 +288,6 @@ static void account_intended(struct frame_lane *lane)
     uint64_t count = turns ? sender->turns.count : sender->count;
     struct rotation next = sender->next;
 
-    lane->train = 1;
-    next.run = 0;
     for (uint32_t i = 0; i < sender->count; i++)
         sender->streams[i].side->intended = sender->streams[i].side->live.frames;
     for (uint64_t i = 0; i < count; i++) {

@@ -169,7 +169,6 @@ uint64_t turns_burst(const struct lane_request *request);
 struct rotation {
     uint32_t at;
     uint32_t round;
-    uint32_t run; /**< frames of this stream so far, where several follow each other */
 };
 
 /**
@@ -321,7 +320,6 @@ struct frame_conf {
     uint32_t every_max;     /**< maximum flows of which every frame's time is measured */
     uint16_t queues;        /**< of the port */
     bool to_all;            /**< frames go to all ports: one flow is sent, all are counted */
-    bool trains;            /**< frames of one flow may be adjacent */
     bool flushes;           /**< the last burst may wait in the kernel */
 };
 
@@ -331,7 +329,6 @@ struct frame_lane {
     frame_receive receive; /**< receives a burst and returns its length */
     bool timing;           /**< the window is open: frames are measured as they are received */
     bool responds;         /**< received frames may be a reason to send at once */
-    uint32_t train;        /**< adjacent frames of one stream in this burst */
     int64_t start_ns;
     struct frame_conf conf;
     struct frame_options options; /**< with `catch_up` in frames of the phase's mean size */
@@ -453,7 +450,7 @@ static inline bool sender_has_turns(const struct sender *sender)
 }
 
 /**
- * @brief Return the next stream in the sending order. `mixed` (constant): turns and trains apply.
+ * @brief Return the next stream in the sending order. `mixed` (constant): turns apply.
  */
 static inline __attribute__((always_inline)) struct sender_stream *
 rotation_stream(const struct sender *sender, const struct rotation *next, bool mixed)
@@ -469,9 +466,6 @@ static inline __attribute__((always_inline)) void rotation_step(const struct fra
     const struct sender *sender = &lane->sender;
     uint32_t flows = lane->lane.request.send_count;
 
-    if (mixed && ++next->run < lane->train)
-        return;
-    next->run = 0;
     if (!mixed || !sender_has_turns(sender)) {
         next->at = next->at + 1 < sender->count ? next->at + 1 : 0;
     } else if (++next->at == sender->turns.count) {

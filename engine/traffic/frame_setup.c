@@ -410,7 +410,6 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     if (conf->receive_burst == 0)
         lane->conf.receive_burst =
             lane->options.burst > RECEIVE_BURST ? lane->options.burst : RECEIVE_BURST;
-    lane->train = 1;
     lane->send = before_start;
     lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
     lane->random = phase->seed ^ (uint64_t)request->rank << 32 ^ phase->number ^

@@ -249,36 +249,11 @@ static void count_in_window(void)
     }
 }
 
-/* A segment has one destination: a burst has a train for each flow, and over the bursts each flow
- * gets as much as the others. */
-static void divide_segments(void)
-{
-    const struct lane_flow *flows = stage.flows[0];
-    struct lane *lane;
-
-    begin();
-    run.phase.load = (struct load){.rate_fps = 32e6};
-    battery_set(&run.phase, "offload=1 burst=32 catch_up=11");
-    for (uint32_t i = 1; i < PORTS; i++)
-        battery_add(&run, 0, i, PATTERN_GENERATE);
-    lane = make_lane(0);
-    for (int i = 1; i <= 64; i++) /* 11 frames are due: trains of 3, and 2 more */
-        transport->poll(lane, run.phase.start_ns + i * 1000);
-    transport->account(lane, ACCOUNT_ALL);
-    assert_string_equal(lane->error.text, "");
-    assert_true(flows[0].side.live.frames >= 100);
-    for (uint32_t i = 1; i < 3; i++)
-        assert_in_range(flows[i].side.live.frames, flows[0].side.live.frames - 4,
-                        flows[0].side.live.frames + 4);
-    battery_destroy(&stage, 0);
-}
-
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
     count_each(ports, confs);
     if (transport != &transport_udp)
         return;
-    divide_segments();
     count_in_window();
 }
 
@@ -307,7 +282,6 @@ int main(int argc, char **argv)
         .make = make,
         .options = "catch_up=64",
         .overrun = udp ? "receive_buffer=20000 burst=128" : "burst=128",
-        .drops_one = battery_word(argc, argv, "offload=1"),
         .back_most = 1400,
         .sizes = {64, 65, 128, 777, 1518},
         .refusals = udp ? refusals : refusals + 1,

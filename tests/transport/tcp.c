@@ -19,13 +19,9 @@ static const char *make(struct port_conf *confs)
 }
 
 static const struct battery_refusal refusals[] = {
-    {.options = "streams=2 zero_copy=0", .message = true, .says = "goes by one stream"},
-    {.options = "streams=1 zero_copy=1", .message = true, .says = "zero_copy"},
-    {.options = "streams=2 zero_copy=0", .schedule = true, .says = "a step's message goes by one"},
-    {.options = "streams=1 zero_copy=0",
-     .message = true,
-     .forwards = true,
-     .says = "not forwarded"},
+    {.options = "streams=2", .message = true, .says = "goes by one stream"},
+    {.options = "streams=2", .schedule = true, .says = "a step's message goes by one"},
+    {.options = "streams=1", .message = true, .forwards = true, .says = "not forwarded"},
     {.forwards = true, .says = "forwards one flow into one other"},
     {.options = "congestion=warp", .says = "available: "},
     {.options = "send_buffer=4294967295", .says = "net.core.wmem_max"},
@@ -50,7 +46,7 @@ int main(int argc, char **argv)
             .what = "tcp between namespaces",
             .ports = PORTS,
             .make = make,
-            .waiting = "streams=1 zero_copy=0",
+            .waiting = "streams=1",
             .sizes = {1, 16, 100, 1448, 8192},
             .refusals = refusals,
             .closed = closed,

@@ -5,8 +5,7 @@
  * of frames: the common part of the udp and packet transports.
  *
  * A sent frame is a head, followed behind its signature by a piece of the fill's table, which is
- * never copied. Adjacent frames of one flow and size can go as one message, which the device (or
- * the kernel before it) cuts into frames: UDP_SEGMENT.
+ * never copied.
  *
  * For a transport's one file, which defines the hooks below, rx_burst, rx_see, rx_unexpected and
  * rx_free (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with
@@ -21,7 +20,6 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <sys/socket.h>
 
 /** @brief Port of a kernel transport: one socket, through which all phases send and receive. */
@@ -53,22 +51,15 @@ struct socket_frame {
 };
 typedef struct socket_frame *frame_t;
 
-union socket_control {
-    struct cmsghdr header;
-    uint8_t bytes[CMSG_SPACE(sizeof(int))];
-};
-
 struct socket_lane {
     struct frame_lane frame; /**< first member */
     struct socket_port *port;
-    bool segments; /**< frames of a flow are sent as one message */
     bool announced;
     struct socket_frame inbox[FRAME_BURST_MAX];
     struct socket_frame outbox[FRAME_BURST_MAX];
     struct frame_template heads[FRAME_BURST_MAX];
     struct mmsghdr messages[FRAME_BURST_MAX];
     struct iovec pieces[FRAME_BURST_MAX * 2];
-    union socket_control controls[FRAME_BURST_MAX];
 };
 
 #include "frame_hot.h"
@@ -159,45 +150,10 @@ static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_
     (void)count;
 }
 
-#define SOCKET_MESSAGE_BYTES 65000u /* bytes of one message, with all its frames */
-#define SOCKET_SEGMENTS_MAX 64u     /* frames of one message; the kernel's limit before Linux 6.9 */
-
-/**
- * Compose the message of frames[0] and the following frames that fit into it; return their number.
- */
-static uint32_t compose(struct socket_lane *lane, frame_t *frames, uint32_t count, uint32_t number)
-{
-    struct msghdr *message = &lane->messages[number].msg_hdr;
-    struct iovec *pieces = &lane->pieces[2 * (size_t)(frames[0] - lane->outbox)];
-    uint32_t length = frames[0]->length, place = frames[0]->place;
-    uint32_t most = lane->segments ? SOCKET_MESSAGE_BYTES / length : 1, together = 0;
-
-    most = most < SOCKET_SEGMENTS_MAX ? most : SOCKET_SEGMENTS_MAX;
-    while (together < count && (together == 0 || together < most) &&
-           frames[together]->place == place && frames[together]->length == length) {
-        socket_pieces(&lane->frame, frames[together]->bytes, length, &pieces[(size_t)2 * together]);
-        together++;
-    }
-    *message = socket_message(socket_partner(&lane->frame, place), pieces, 2 * (size_t)together);
-    if (together > 1) { /* cut into frames of this many bytes */
-        union socket_control *control = &lane->controls[number];
-        uint16_t payload = (uint16_t)length;
-
-        control->header = (struct cmsghdr){
-            .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof payload)};
-        memcpy(CMSG_DATA(&control->header), &payload, sizeof payload);
-        message->msg_control = control;
-        message->msg_controllen = CMSG_SPACE(sizeof payload);
-    }
-    return together;
-}
-
 /** Handle an error of sending; a lack of room, or of a route at present, is no fault. */
 static void handle_send_error(struct socket_lane *lane, int code)
 {
-    if ((code == EIO || code == EINVAL) && lane->segments)
-        lane->segments = false; /* the device's driver, or a later layer, cannot segment */
-    else if (code == EMSGSIZE || code == EINVAL || code == EPERM || code == EACCES || code == ENXIO)
+    if (code == EMSGSIZE || code == EINVAL || code == EPERM || code == EACCES || code == ENXIO)
         err_set(&lane->frame.lane.error, -code, "%s: the kernel does not send: %s",
                 lane->frame.conf.name, strerror(code));
 }
@@ -205,19 +161,22 @@ static void handle_send_error(struct socket_lane *lane, int code)
 static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32_t count, bool pass)
 {
     struct socket_lane *lane = socket_of(base);
-    uint32_t ends[FRAME_BURST_MAX]; /* number of frames up to the end of each message */
-    uint32_t messages = 0;
     int taken;
 
     (void)pass;
     if (base->lane.error.text[0] != '\0')
         return 0;
-    for (uint32_t at = 0; at < count; ends[messages++] = at)
-        at += compose(lane, frames + at, count - at, messages);
-    taken = sendmmsg(lane->port->ip.socket, lane->messages, messages, MSG_DONTWAIT);
+    for (uint32_t i = 0; i < count; i++) {
+        struct iovec *pieces = &lane->pieces[(size_t)2 * i];
+
+        socket_pieces(base, frames[i]->bytes, frames[i]->length, pieces);
+        lane->messages[i].msg_hdr =
+            socket_message(socket_partner(base, frames[i]->place), pieces, 2);
+    }
+    taken = sendmmsg(lane->port->ip.socket, lane->messages, count, MSG_DONTWAIT);
     if (taken < 0)
         handle_send_error(lane, errno);
-    count = taken > 0 ? ends[taken - 1] : 0;
+    count = taken > 0 ? (uint32_t)taken : 0;
     lane->port->sent += count;
     return count;
 }
@@ -295,13 +254,7 @@ static int64_t send_due(struct frame_lane *lane, int64_t now_ns)
 
 static frame_send choose_send(const struct frame_lane *lane, const char **name)
 {
-    *name = "one by one";
-    if (lane->forwarder.queue != NULL)
-        *name = "received ones";
-    else if (((const struct socket_lane *)lane)->segments)
-        *name = "by segments";
-    else if (lane->conf.offset > 0) /* raw frames, not datagrams */
-        *name = "by sendmmsg";
+    *name = lane->forwarder.queue != NULL ? "received ones" : "by sendmmsg";
     return lane->forwarder.queue != NULL ? hot_forward : send_due;
 }
 
@@ -351,7 +304,7 @@ static void socket_destroy(struct lane *base)
 }
 
 /**
- * Make a lane of `bytes` bytes; `conf` has the sizes, the header, and whether trains are allowed.
+ * Make a lane of `bytes` bytes; `conf` has the sizes and the header.
  */
 static int socket_make(struct socket_lane **out, size_t bytes, const struct lane_request *request,
                        struct frame_conf *conf, struct err *err)
@@ -372,7 +325,6 @@ static int socket_make(struct socket_lane **out, size_t bytes, const struct lane
     lane->frame.forwarder.dropped = &port->forward_dropped;
     lane->port = port;
     lane->port->lanes++;
-    lane->segments = conf->trains;
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++)
         lane->outbox[i].bytes = lane->heads[i].bytes;
     rc = frame_lane_make(&lane->frame, conf, err);

@@ -282,11 +282,7 @@ static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
     if (rc < 0)
         return rc;
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
-    if (tcp->nodelay)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) != 0)
-        return err_set(err, -errno, "%s: this kernel does not send without copying: %s", label,
-                       strerror(errno));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return 0;
 }
 
@@ -401,7 +397,6 @@ static int watch(struct tcp_lane *lane, struct tcp_end *end)
         end->base.sends ? (unsigned)(end - (struct tcp_end *)lane->base.outs)
                         : lane->base.out_count + (unsigned)(end - (struct tcp_end *)lane->base.ins);
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
-    int one = 1;
 
     end->connected = true;
     end->open = end->base.sends;
@@ -409,8 +404,6 @@ static int watch(struct tcp_lane *lane, struct tcp_end *end)
         event.events = EPOLLOUT | (uint32_t)EPOLLET | (tcp_other_way(end) ? 0u : EPOLLRDHUP);
     else if (lane->base.schedules)
         event.events |= (uint32_t)EPOLLET | EPOLLRDHUP;
-    if (probe)
-        setsockopt(end->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return epoll_ctl(probe ? lane->wakes : lane->epoll, EPOLL_CTL_ADD, end->fd, &event) ? -errno
                                                                                         : 0;
 }

@@ -25,7 +25,6 @@
 #include "schedule_executor.h"
 
 #include <errno.h>
-#include <linux/errqueue.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* its struct tcp_info is longer than the C library's */
 #include <netinet/in.h>
@@ -82,8 +81,6 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "send_buffer", send_buffer), .max = UINT32_MAX},
     {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
     {MEMBER(OPTION_TEXT, "congestion", congestion)},
-    {MEMBER(OPTION_BOOL, "nodelay", nodelay), .initial = true},
-    {MEMBER(OPTION_BOOL, "zero_copy", zero_copy)},
     {.key = NULL},
 };
 
@@ -119,30 +116,14 @@ static double segment_overhead(int fd, const struct tcp_info *info)
 
 /* --- sending --- */
 
-/* Read the completions of zero-copy sends, which otherwise use up the socket's memory. */
-static void reap_zero_copy(int fd)
-{
-    uint8_t control[128];
-    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof control};
-
-    while (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0)
-        message.msg_controllen = sizeof control;
-}
-
 /* Send a batch. Return the bytes that the kernel accepted: 0 when the connection is full (it is not
  * open then) or has failed (the lane's error is set then). */
-static size_t send_batch(struct tcp_end *out, int how)
+static size_t send_batch(struct tcp_end *out)
 {
     struct tcp_batch *batch = &lane_of(&out->base)->batch;
     const struct msghdr message = {.msg_iov = batch->iov, .msg_iovlen = batch->count};
-    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-    ssize_t sent = sendmsg(out->fd, &message, flags | how);
+    ssize_t sent = sendmsg(out->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-    /* Too many unread completions, or more locked memory than this user may have. */
-    if (sent < 0 && errno == ENOBUFS && how == MSG_ZEROCOPY) {
-        reap_zero_copy(out->fd);
-        sent = sendmsg(out->fd, &message, flags);
-    }
     if (sent < 0 && errno == EINTR)
         return 0;
     out->open = sent == (ssize_t)batch->bytes;
@@ -158,16 +139,15 @@ static void batch_add(struct tcp_batch *batch, const void *data, size_t bytes)
     batch->bytes += bytes;
 }
 
-/* Fill the batch with the next bytes of the messages, at most `most` pieces and `budget` bytes. */
-static void fill(struct tcp_batch *batch, const struct message_end *out, size_t budget,
-                 unsigned most)
+/* Fill the batch with the next bytes of the messages, at most `budget`. */
+static void fill(struct tcp_batch *batch, const struct message_end *out, size_t budget)
 {
     const struct message_script *script = &out->stream.script;
     struct message_cursor at = out->stream.at;
 
     batch->count = 0;
     batch->bytes = 0;
-    while (batch->bytes < budget && batch->count < most && at.length > 0 &&
+    while (batch->bytes < budget && batch->count < TCP_BATCH_IOVS && at.length > 0 &&
            !(out->stopping && at.position == 0)) {
         uint32_t head = message_cursor_head(&at);
         uint32_t bytes = (at.position < head ? head : at.length) - at.position;
@@ -206,40 +186,26 @@ static void account_sent(struct message_end *out, size_t bytes)
     at->position += (uint32_t)bytes;
 }
 
-/* Send messages in one system call; with zero copy, in one call per piece. Headers are copied,
- * because they change. The payload never changes, so there is no wait until the kernel releases it.
- */
+/* Send messages in one system call. */
 static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
 {
     struct tcp_end *out = (struct tcp_end *)(void *)base;
     const struct message_lane *lane = base->lane;
-    const struct message_cursor *at = &base->stream.at;
-    bool zero_copy = tcp_options(lane->lane.request.phase)->zero_copy;
-    uint64_t most = lane->schedules ? STEP_WRITE_BYTES : WRITE_BYTES, done = 0;
-    size_t taken = 0;
+    uint64_t most = lane->schedules ? STEP_WRITE_BYTES : WRITE_BYTES;
+    size_t taken;
 
     (void)now_ns;
+    if (!out->open)
+        return 0;
     if (base->use == MESSAGE_LOAD && !lane->schedules) /* whole segments */
         most -= most % lane->flows[base->flow - lane->lane.request.flows].segment;
-    budget = budget < most ? budget : most;
-    do {
-        bool pays = at->position >= message_cursor_head(at);
-        int how = !zero_copy || at->length <= MESSAGE_HEADER_BYTES ? 0
-                  : pays                                           ? MSG_ZEROCOPY
-                                                                   : MSG_MORE;
-
-        if (!out->open)
-            break;
-        fill(&lane_of(base)->batch, base, budget - done, zero_copy ? 1 : TCP_BATCH_IOVS);
-        taken = send_batch(out, how);
-        if (lane->schedules)
-            base->stream.at.position += (uint32_t)taken;
-        else
-            account_sent(base, taken);
-        done += taken;
-    } while (zero_copy && taken > 0 && done < budget && at->length > 0 &&
-             !(base->stopping && at->position == 0));
-    return done;
+    fill(&lane_of(base)->batch, base, budget < most ? budget : most);
+    taken = send_batch(out);
+    if (lane->schedules)
+        base->stream.at.position += (uint32_t)taken;
+    else
+        account_sent(base, taken);
+    return taken;
 }
 
 static void finish(struct message_end *base, int64_t now_ns)
@@ -256,7 +222,7 @@ static void finish(struct message_end *base, int64_t now_ns)
     batch->count = 0;
     batch->bytes = 0;
     batch_add(batch, (const uint8_t *)&mark + out->mark_sent, sizeof mark - out->mark_sent);
-    out->mark_sent += (uint32_t)send_batch(out, 0);
+    out->mark_sent += (uint32_t)send_batch(out);
     if (out->mark_sent < sizeof mark)
         return;
     shutdown(out->fd, SHUT_WR);
@@ -365,9 +331,6 @@ static void out_event(struct tcp_end *out, uint32_t events)
         out->open = true;
     if (!(events & (EPOLLERR | HANG_UPS)))
         return;
-    /* Completions of zero-copy sends are reported as errors, too. */
-    if (events & EPOLLERR)
-        reap_zero_copy(out->fd);
     getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &why, &size);
     /* After the end mark the partner may close first, but must have acknowledged all. */
     if (out->base.ended ? why != 0 && unacknowledged(out->fd) : why || (events & HANG_UPS))
@@ -610,7 +573,6 @@ static int make_rest(struct tcp_lane *lane)
 static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
 {
     struct transport_port *port = request->port;
-    enum traffic traffic = request->phase->traffic;
     const struct message_plan plan = {
         .transport = "tcp",
         .label = port->ip.conf->name,
@@ -622,10 +584,6 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     struct tcp_lane *lane;
     int rc;
 
-    if (tcp_options(request->phase)->zero_copy &&
-        (traffic == TRAFFIC_PINGPONG || traffic == TRAFFIC_SCHEDULE))
-        return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
-                       plan.label, traffic == TRAFFIC_SCHEDULE ? "schedule" : "ping-pong");
     tcp_key_derive(port->key, request->secret);
     lane = calloc(1, sizeof *lane);
     if (lane == NULL)

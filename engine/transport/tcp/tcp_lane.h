@@ -29,8 +29,6 @@ struct tcp_options {
     uint32_t send_buffer; /**< SO_SNDBUF and SO_RCVBUF in bytes; 0: the kernel's autotuning */
     uint32_t receive_buffer;
     char congestion[16]; /**< TCP_CONGESTION; "": the system's */
-    bool nodelay;
-    bool zero_copy; /**< MSG_ZEROCOPY */
 };
 
 /**

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The udp transport: frames are datagrams of one socket of the kernel (socket_lane.h). Sizes are
- * those of frames with FCS; sizes, signature, fill, sequence and judgement are as in dpdk. A
- * received message is cut into the datagrams that the kernel had combined: UDP_GRO.
+ * those of frames with FCS; sizes, signature, fill, sequence and judgement are as in dpdk.
  *
  * A datagram with a partner's rank counts only if it came from the partner's socket. A damaged
  * datagram usually has a wrong UDP checksum: the kernel drops it, and the port counts it as an
@@ -22,7 +21,6 @@
 
 #define AROUND (14u + FRAME_FCS) /* Ethernet's bytes of a frame */
 #define FRAME_LEAST 64u
-#define COALESCED 65536u         /* maximum bytes of a received message */
 #define RECEIVE_BYTES (4u << 20) /* receive buffer where the options name none */
 
 struct transport_port {
@@ -33,32 +31,21 @@ struct transport_port {
 
 struct udp_lane {
     struct socket_lane socket; /* first */
-    uint32_t count;            /* received messages */
-    uint32_t next;             /* message from which frames are cut next, ... */
-    uint32_t at;               /* ... from this byte on */
     struct mmsghdr messages[FRAME_BURST_MAX];
     struct iovec pieces[FRAME_BURST_MAX];
-    union socket_control controls[FRAME_BURST_MAX];
     struct sockaddr_storage from[FRAME_BURST_MAX];
-    uint8_t bytes[FRAME_BURST_MAX][COALESCED];
+    uint8_t bytes[FRAME_BURST_MAX][FILL_BYTES];
 };
 
 /* --- options -----------------------------------------------------------------------------------*/
 
-enum udp_offload { OFFLOAD_OFF, OFFLOAD_ON, OFFLOAD_AUTO };
-
 struct udp_options {
     struct frame_options frame; /* first */
-    /* The kernel gets several frames of a flow as one packet. A virtual device passes this packet
-     * to the receiver as one, so that the receiving host drops all of its frames or none.
-     * OFFLOAD_AUTO: on where a hardware device divides the packet. */
-    enum udp_offload offload;
     uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: up to 4 MiB, as the kernel allows */
 };
 
 #define MEMBER(type, key, member) OPTION(type, udp_options, key, member)
 static const struct option options[] = {
-    {MEMBER(OPTION_BOOL, "offload", offload), .initial = OFFLOAD_AUTO},
     {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
     FRAME_OPTIONS(udp_options, frame.),
     {.key = NULL},
@@ -99,53 +86,22 @@ static void announce(struct socket_lane *lane)
 
 /* --- receive -----------------------------------------------------------------------------------*/
 
-/* Return the length of a message's datagrams; the last may be shorter. */
-static uint32_t segment_of(struct msghdr *message, uint32_t length)
-{
-    int segment = 0;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
-        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
-            memcpy(&segment, CMSG_DATA(c), sizeof segment);
-    return segment > 0 ? (uint32_t)segment : length;
-}
-
-static void take_messages(struct udp_lane *lane, uint32_t most)
-{
-    int count;
-
-    for (uint32_t i = 0; i < most; i++) {
-        lane->messages[i].msg_hdr.msg_namelen = sizeof lane->from[i];
-        lane->messages[i].msg_hdr.msg_controllen = sizeof lane->controls[i];
-    }
-    count = recvmmsg(lane->socket.port->ip.socket, lane->messages, most, MSG_DONTWAIT, NULL);
-    lane->count = count > 0 ? (uint32_t)count : 0;
-    lane->next = lane->at = 0;
-}
-
 static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
 {
     struct udp_lane *lane = (struct udp_lane *)base;
-    uint32_t count = 0;
+    int count = recvmmsg(lane->socket.port->ip.socket, lane->messages, base->conf.receive_burst,
+                         MSG_DONTWAIT, NULL);
 
-    if (lane->next == lane->count)
-        take_messages(lane, base->conf.receive_burst);
-    while (lane->next < lane->count && count < base->conf.receive_burst) {
-        uint32_t i = lane->next, length = lane->messages[i].msg_len;
-        uint32_t segment = segment_of(&lane->messages[i].msg_hdr, length);
-        uint32_t part = length - lane->at < segment ? length - lane->at : segment;
-
-        frames[count] = &lane->socket.inbox[count];
-        *frames[count++] =
-            (struct socket_frame){lane->bytes[i] + lane->at, part, 0, &lane->from[i]};
-        lane->at += part;
-        if (lane->at < length)
-            continue;
-        lane->at = 0;
-        lane->next++;
+    if (count <= 0)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        frames[i] = &lane->socket.inbox[i];
+        *frames[i] =
+            (struct socket_frame){lane->bytes[i], lane->messages[i].msg_len, 0, &lane->from[i]};
+        lane->messages[i].msg_hdr.msg_namelen = sizeof lane->from[i];
     }
-    lane->socket.port->received += count;
-    return count;
+    lane->socket.port->received += (uint32_t)count;
+    return (uint32_t)count;
 }
 
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
@@ -213,12 +169,11 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         .outside = AROUND + headers,
         .least = least > FRAME_LEAST ? least : FRAME_LEAST,
         .most = most < FILL_BYTES ? most : FILL_BYTES,
-        .trains = own->offload == OFFLOAD_ON || (own->offload == OFFLOAD_AUTO && ip->has_wire),
     };
     struct socket_lane *made = NULL;
     struct err ignored = {""};
     struct udp_lane *lane;
-    int together, rc = socket_make(&made, sizeof *lane, request, &conf, err);
+    int rc = socket_make(&made, sizeof *lane, request, &conf, err);
 
     if (rc != 0)
         return rc;
@@ -228,14 +183,12 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         lane->pieces[i] = (struct iovec){lane->bytes[i], sizeof lane->bytes[i]};
         lane->messages[i].msg_hdr = (struct msghdr){
             .msg_name = &lane->from[i],
+            .msg_namelen = sizeof lane->from[i],
             .msg_iov = &lane->pieces[i],
             .msg_iovlen = 1,
-            .msg_control = &lane->controls[i],
         };
     }
     /* The socket serves all phases: it is tuned for the one prepared last. */
-    together = made->segments;
-    setsockopt(ip->socket, SOL_UDP, UDP_GRO, &together, sizeof together);
     if (own->receive_buffer > 0)
         rc = ip_port_buffer(ip, ip->socket, SO_RCVBUF, own->receive_buffer, err);
     else

@@ -97,14 +97,11 @@ class TcpOptions(Strict):
     send_buffer: value.Size | None = None
     receive_buffer: value.Size | None = None
     congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
-    nodelay: bool = True
-    zero_copy: bool = False
 
 
 class UdpOptions(PacketOptions):
     """Sending of datagrams through the kernel's sockets."""
 
-    offload: bool | None = None
     receive_buffer: value.Size | None = None
 
 

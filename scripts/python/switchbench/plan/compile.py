@@ -177,8 +177,6 @@ def _messages(point: ResolvedSettings) -> Refusals:
         ):
             if count > 1:
                 yield key, f"{what} goes by one {noun}, not {count}: leave it out here"
-        if tcp is not None and tcp.zero_copy:
-            yield "tcp.zero_copy", f"{what} is copied: leave it out here"
     if point.traffic != SCHEDULE:
         if rules.carries_messages(point.transport, point.traffic) and min(point.sizes) == 0:
             text = "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB"
