@@ -46,24 +46,13 @@ struct flow_window {
 };
 
 /**
- * @brief Reordering of a flow's frames; dpdk only.
- *
- * doc/reference/measures.md has formulas.
- */
-struct flow_reordering {
-    uint64_t extent_sum; /**< RFC 4737, 4.2: arrivals since a greater sequence arrived first */
-    uint64_t near;       /**< RFC 4737, section 5: 3-reordered, which TCP takes as lost */
-    uint64_t extent_max;
-};
-
-/**
  * @brief Counters of one side of one flow.
  *
  * Counters of errors belong to the destination; 0 at the source.
  */
 struct flow_side {
     /**
-     * @brief Counts until now. The counters from here to `reordering.near` of several queues are
+     * @brief Counts until now. The counters from here to `intended` of several queues are
      * added together.
      */
     struct flow_count live;
@@ -76,7 +65,6 @@ struct flow_side {
     uint64_t numbers;   /**< dpdk: sum over streams of the greatest sequence + 1 */
     uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: unexpected bytes */
     uint64_t intended;  /**< source: frames (tcp: bytes) intended by the load until the stop */
-    struct flow_reordering reordering;
     int64_t gap_ns;   /**< dpdk: send time of the frame after the last gap, since the start */
     int64_t first_ns; /**< local time of the first frame or byte; 0: none */
     int64_t last_ns;
@@ -180,9 +168,7 @@ static inline void counts_add(void *sum, const void *part, size_t bytes)
  */
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
 {
-    counts_add(sum, part, offsetof(struct flow_side, reordering.extent_max));
-    if (part->reordering.extent_max > sum->reordering.extent_max)
-        sum->reordering.extent_max = part->reordering.extent_max;
+    counts_add(sum, part, offsetof(struct flow_side, gap_ns));
     if (part->gap_ns > sum->gap_ns)
         sum->gap_ns = part->gap_ns;
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Classification of a stream's sequence numbers at the receiver, and measures of reordering.
+ * @brief Classification of a stream's sequence numbers at the receiver.
  *
  * 32 bits on the wire are unwrapped to 64 around the number expected next. Reordering is RFC 4737's
  * (type-P-reordered): a frame is reordered when its sequence is smaller than an earlier frame's.
  * Duplicates and reordering are distinguished within the last SEQUENCE_WINDOW numbers; older
  * numbers are late.
  *
- * For frames out of order the extent (RFC 4737, 4.2) and n-reordering (section 5) are computed in
- * fixed memory; a stream in order costs nothing. Arrivals are counted from 1, without duplicates
- * and late frames.
- *
- * @see RFC 4737, sections 3, 4.2 and 5
+ * @see RFC 4737, section 3
  */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
-
-#include "counters.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -133,98 +127,6 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
         return SEQUENCE_DUPLICATE;
     *word |= bit;
     return SEQUENCE_REORDERED;
-}
-
-#define REORDERING_NEAR 3u /**< n of RFC 4737's n-reordering: TCP's threshold of duplicate ACKs */
-
-#define REORDERING_FIRST 3u
-
-/** @brief Number of a frame and of its arrival; 0: none. */
-struct reordering_arrival {
-    uint32_t number;
-    uint32_t arrival;
-};
-
-/**
- * @brief Reordering state of a stream; with few missing numbers a gap or a reordered frame touches
- * only this cache line.
- */
-struct reordering {
-    /** @brief First arrivals with a greater number, for some missing numbers. */
-    struct reordering_arrival overtaken[REORDERING_FIRST];
-    struct reordering_arrival recent[REORDERING_NEAR]; /**< last few reordered arrivals */
-    uint32_t recent_at;
-    /**
-     * @brief First arrivals with a greater number, for SEQUENCE_WINDOW numbers, all zero at first;
-     * owned by the caller. Low bits suffice: at most twice as many frames arrive while a number is
-     * missing.
-     */
-    uint16_t *far;
-} __attribute__((aligned(64)));
-static_assert(sizeof(struct reordering) == 64, "a stream's reordering is one cache line");
-
-/**
- * @brief Record a gap: numbers before the present frame are missing.
- *
- * @param reordering Reordering of the stream.
- * @param from First number that was not seen.
- * @param number Number of the frame, the stream's greatest.
- * @param arrival Which arrival the frame is, from 1.
- */
-static inline void reordering_gap(struct reordering *reordering, uint64_t from, uint64_t number,
-                                  uint64_t arrival)
-{
-    if (number - from > SEQUENCE_WINDOW)
-        from = number - SEQUENCE_WINDOW;
-    for (; from < number; from++) {
-        struct reordering_arrival *first = &reordering->overtaken[from % REORDERING_FIRST];
-
-        if (first->arrival != 0 && (uint32_t)number - first->number < SEQUENCE_WINDOW)
-            reordering->far[first->number % SEQUENCE_WINDOW] = (uint16_t)first->arrival;
-        *first = (struct reordering_arrival){(uint32_t)from, (uint32_t)arrival};
-    }
-}
-
-/* Return how many arrivals directly before the frame have a greater number: all since it was
- * overtaken, except reordered ones with a smaller number. Exact up to REORDERING_NEAR. */
-static inline uint64_t count_nearest(const struct reordering *reordering, uint64_t number,
-                                     uint64_t arrival, uint64_t extent)
-{
-    uint64_t nearest = extent;
-
-    for (unsigned i = 0; i < REORDERING_NEAR; i++) {
-        uint32_t since = (uint32_t)arrival - 1 - reordering->recent[i].arrival;
-
-        if (reordering->recent[i].arrival != 0 && since < nearest &&
-            (int32_t)(reordering->recent[i].number - (uint32_t)number) < 0)
-            nearest = since;
-    }
-    return nearest;
-}
-
-/**
- * @brief Count a reordered frame that has just arrived.
- *
- * @param reordering Reordering of the stream.
- * @param number Number of the frame.
- * @param arrival Which arrival it is, from 1.
- * @param count Takes the counts.
- */
-static inline void reordering_add(struct reordering *reordering, uint64_t number, uint64_t arrival,
-                                  struct flow_reordering *count)
-{
-    struct reordering_arrival *first = &reordering->overtaken[number % REORDERING_FIRST];
-    bool near = first->arrival != 0 && first->number == (uint32_t)number;
-    uint64_t extent =
-        (uint16_t)(arrival - (near ? first->arrival : reordering->far[number % SEQUENCE_WINDOW]));
-
-    first->arrival = near ? 0 : first->arrival;
-    count->extent_sum += extent;
-    count->extent_max = extent > count->extent_max ? extent : count->extent_max;
-    count->near += count_nearest(reordering, number, arrival, extent) >= REORDERING_NEAR;
-    reordering->recent[reordering->recent_at] =
-        (struct reordering_arrival){(uint32_t)number, (uint32_t)arrival};
-    reordering->recent_at = (reordering->recent_at + 1) % REORDERING_NEAR;
 }
 
 #endif

@@ -49,7 +49,7 @@ enum hot_send { HOT_ONE, HOT_MANY, HOT_MIXED };
 enum hot_receive {
     HOT_ONE_STREAM = 1, /**< exactly one stream */
     HOT_TIMED = 2,      /**< each delivered frame's delay is measured */
-    HOT_SAMPLED = 4,    /**< with HOT_TIMED: only two numbers of each FRAME_SAMPLE_OF */
+    HOT_SAMPLED = 4,    /**< with HOT_TIMED: only one number of each FRAME_SAMPLE_OF */
     HOT_FORWARD = 8,    /**< delivered frames are forwarded */
 };
 #define HOT_RECEIVE_WAYS 16 /**< number of combinations */
@@ -362,13 +362,10 @@ static inline struct delay_stats *hot_delays_of(const struct receiver *receiver,
     return &receiver->delay_stats[stream - receiver->streams];
 }
 
-/**
- * Return whether a number is sampled: the first two of each FRAME_SAMPLE_OF, whose delays can be
- * compared.
- */
+/** Return whether a number is sampled: the first of each FRAME_SAMPLE_OF. */
 static inline bool hot_is_sampled(uint32_t sequence)
 {
-    return sequence % FRAME_SAMPLE_OF < 2;
+    return sequence % FRAME_SAMPLE_OF == 0;
 }
 
 HOT_INLINE bool hot_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
@@ -411,7 +408,7 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
         }
         ours += is_ours;
         if (HOT_LIKELY(is_ours) &&
-            HOT_LIKELY(frame_judge(&lane->receiver, &one, now_ns, (how & HOT_TIMED) != 0))) {
+            HOT_LIKELY(frame_judge(&lane->receiver, &one, now_ns))) {
             if ((how & HOT_TIMED) != 0)
                 burst->ours[burst->delivered] = one;
             burst->passed[burst->delivered++] = (struct forward_entry){
@@ -430,17 +427,15 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
  * Count the leading frames of the only stream that are in sequence, in registers; return their
  * number.
  */
-HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, struct received *frames,
+HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, const struct received *frames,
                                uint32_t count, int64_t now_ns)
 {
     struct sequence sequence = stream->sequence;
     uint64_t bytes = 0;
     uint32_t follow = 0;
 
-    while (follow < count && sequence_follows(&sequence, frames[follow].sequence)) {
-        frames[follow].ahead = 0;
+    while (follow < count && sequence_follows(&sequence, frames[follow].sequence))
         bytes += frames[follow++].length;
-    }
     stream->sequence = sequence;
     stream->frames += follow;
     stream->bytes += bytes;
@@ -460,7 +455,7 @@ HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_bu
             if (HOT_LIKELY(i == count))
                 break;
         }
-        if (!frame_judge(receiver, &burst->ours[i], now_ns, (how & HOT_TIMED) != 0))
+        if (!frame_judge(receiver, &burst->ours[i], now_ns))
             continue;
         if ((how & HOT_TIMED) != 0 && HOT_UNLIKELY(burst->delivered < i))
             burst->ours[burst->delivered] = burst->ours[i];
@@ -469,42 +464,33 @@ HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_bu
 }
 
 /**
- * Return the number of leading frames of the only stream that are in order and have one stamp: a
- * sender's burst mostly arrives as a burst.
+ * Return the number of leading frames of the only stream that have one stamp: a sender's burst
+ * mostly arrives as a burst.
  */
 static inline uint32_t hot_sent_together(const struct received *frames, uint32_t count)
 {
     uint64_t stamp_ns = signature_ns(frames->signature);
     uint32_t together = 1;
 
-    while (frames->ahead >= 0 && together < count && frames[together].ahead == 0 &&
-           signature_ns(frames[together].signature) == stamp_ns)
+    while (together < count && signature_ns(frames[together].signature) == stamp_ns)
         together++;
     return together;
 }
 
 /**
- * Third pass over a burst's delivered frames. With many flows, whose times are in no near cache,
- * two neighbours sample the variation; the first is not compared with its predecessor.
+ * Third pass over a burst's delivered frames; of many flows, whose times are in no near cache, over
+ * the sampled ones.
  */
 HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct received *frames,
                                   uint32_t count, int64_t came_ns, enum hot_receive how)
 {
     for (uint32_t i = 0, together = 1; i < count; i += together) {
-        struct delay_stats *stats = hot_delays_of(receiver, frames[i].stream);
-        uint64_t delay_ns;
-
         if ((how & HOT_SAMPLED) != 0 && HOT_LIKELY(!hot_is_sampled(frames[i].sequence)))
             continue;
-        if ((how & HOT_SAMPLED) != 0 && frames[i].sequence % FRAME_SAMPLE_OF == 0)
-            delay_stats_restart(stats, receiver->buckets);
-        delay_ns = delay_stats_delay(came_ns, signature_ns(frames[i].signature));
-        delay_stats_add(stats, receiver->buckets, delay_ns, frames[i].ahead);
-        if ((how & HOT_ONE_STREAM) == 0)
-            continue;
-        together = hot_sent_together(&frames[i], count - i);
-        if (together > 1)
-            delay_stats_follow(stats, receiver->buckets, delay_ns, together - 1);
+        if ((how & HOT_ONE_STREAM) != 0)
+            together = hot_sent_together(&frames[i], count - i);
+        delay_stats_add(hot_delays_of(receiver, frames[i].stream), receiver->buckets,
+                        delay_stats_delay(came_ns, signature_ns(frames[i].signature)), together);
     }
 }
 

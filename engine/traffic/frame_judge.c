@@ -4,22 +4,15 @@
 #define CLOCKS_NS 1000000 /* maximum difference of the clocks of two ends */
 
 /* Counts a frame with a number below the greatest one; returns whether it is delivered. */
-static bool judge_earlier(const struct receiver *receiver, struct receiver_stream *stream,
+static bool judge_earlier(struct receiver_stream *stream, struct sequence_past *past,
                           uint32_t sequence)
 {
-    size_t place = (size_t)(stream - receiver->streams);
-    uint64_t number = sequence_unwrap(stream->sequence.next, sequence);
-    enum sequence_verdict verdict =
-        sequence_judge(&stream->sequence, &receiver->pasts[place], sequence);
+    enum sequence_verdict verdict = sequence_judge(&stream->sequence, past, sequence);
 
     stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
     stream->side->late += verdict == SEQUENCE_LATE;
-    if (verdict != SEQUENCE_REORDERED)
-        return false;
-    stream->side->reordered++;
-    reordering_add(&receiver->reorderings[place], number, stream->frames + 1,
-                   &stream->side->reordering);
-    return true;
+    stream->side->reordered += verdict == SEQUENCE_REORDERED;
+    return verdict == SEQUENCE_REORDERED;
 }
 
 /* Counts a frame that is not the next, or begins a word of the sequence window. Its data beside the
@@ -34,14 +27,14 @@ bool frame_judge_out_of_order(const struct receiver *receiver, const struct rece
 {
     const struct sequence_limit *limit = &receiver->limit;
     struct receiver_stream *stream = frame->stream;
-    size_t place = (size_t)(stream - receiver->streams);
+    struct sequence_past *past = &receiver->pasts[stream - receiver->streams];
     uint64_t next = stream->sequence.next;
     int32_t ahead = (int32_t)(frame->sequence - (uint32_t)next);
     int64_t newest_ns = now_ns - limit->start_ns + CLOCKS_NS;
     int64_t sent_ns = (int64_t)signature_ns(frame->signature);
 
     if (ahead < 0)
-        return judge_earlier(receiver, stream, frame->sequence);
+        return judge_earlier(stream, past, frame->sequence);
     sent_ns = sent_ns < newest_ns ? sent_ns : newest_ns;
     if (limit->start_ns == 0 || sent_ns < stream->stamp_ns)
         sent_ns = stream->stamp_ns;
@@ -56,13 +49,9 @@ bool frame_judge_out_of_order(const struct receiver *receiver, const struct rece
         }
     }
     stream->stamp_ns = sent_ns;
-    sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
-    if (ahead > 0) {
-        reordering_gap(&receiver->reorderings[place], next, next + (uint32_t)ahead,
-                       stream->frames + 1);
-        if (sent_ns > stream->side->gap_ns)
-            stream->side->gap_ns = sent_ns;
-    }
+    sequence_mark(&stream->sequence, past, next + (uint32_t)ahead);
+    if (ahead > 0 && sent_ns > stream->side->gap_ns)
+        stream->side->gap_ns = sent_ns;
     if (stream->frames == 0 && stream->side->first_ns == 0)
         stream->side->first_ns = now_ns; /* `next` was 0: no frame was in sequence before */
     return true;

@@ -325,9 +325,6 @@ bool frame_lane_account(struct lane *base, enum account what)
     return true;
 }
 
-static_assert((int)DELAY_ONE_WAY == (int)LATENCY_ONE_WAY && (int)DELAY_IPDV == (int)LATENCY_IPDV,
-              "a delay is a latency of its kind");
-
 /* --- results ----------------------------------------------------------------------------------*/
 
 void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
@@ -353,10 +350,8 @@ void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
     prober_read(&lane->prober, flow, reading);
     if (receiver->delay_stats == NULL || index == 0)
         return;
-    for (enum delay_kind kind = 0; kind < DELAY_KINDS; kind++) {
-        delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
-                        receiver->sources, receiver->buckets, kind,
-                        &reading->latency[kind].histogram);
-        reading->measured[kind] = true;
-    }
+    delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
+                    receiver->sources, receiver->buckets,
+                    &reading->latency[LATENCY_ONE_WAY].histogram);
+    reading->measured[LATENCY_ONE_WAY] = true;
 }

@@ -26,7 +26,7 @@
 #define FRAME_NO_SIZE 0xff       /**< a length that no frame of the phase has */
 #define FRAME_FORWARD_QUEUE 512u /**< frames; a power of two */
 #define FRAME_ACCOUNT_SOME 64u   /**< streams accounted at once, or the streams of one flow */
-#define FRAME_SAMPLE_OF 128 /**< two neighbours of this many frames have their times measured */
+#define FRAME_SAMPLE_OF 128 /**< one of this many frames has its time measured */
 #define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 
@@ -86,10 +86,9 @@ struct receiver {
     struct sequence_limit limit;         /**< limit of its senders */
     struct receiver_stream *streams;     /**< by flow, and UDP source port within it */
     struct sequence_past *pasts;         /**< one per stream */
-    struct reordering *reorderings;      /**< one per stream */
     struct delay_stats *delay_stats;     /**< one per stream; NULL: not measured */
     struct delay_stats_buckets *buckets; /**< one per flow */
-    bool sampled;                        /**< two frames of FRAME_SAMPLE_OF are measured */
+    bool sampled;                        /**< one frame of FRAME_SAMPLE_OF is measured */
     /**
      * Number of a flow + 1 by source rank, for all possible ranks; 0: none. Its pages are touched
      * as flows need them, so that few flows cost little.
@@ -108,7 +107,6 @@ struct received {
     const struct signature *signature;
     struct receiver_stream *stream;
     uint32_t sequence;
-    int32_t ahead;   /**< its number less the expected one; set where delays are measured */
     uint32_t length; /**< in memory */
 };
 
@@ -121,12 +119,10 @@ bool frame_judge_out_of_order(const struct receiver *receiver, const struct rece
  * delivered.
  */
 static inline __attribute__((always_inline)) bool
-frame_judge(const struct receiver *receiver, struct received *frame, int64_t now_ns, bool timed)
+frame_judge(const struct receiver *receiver, const struct received *frame, int64_t now_ns)
 {
     struct receiver_stream *stream = frame->stream;
 
-    if (timed)
-        frame->ahead = (int32_t)(frame->sequence - (uint32_t)stream->sequence.next);
     if (!sequence_follows(&stream->sequence, frame->sequence) &&
         !frame_judge_out_of_order(receiver, frame, now_ns))
         return false;

@@ -16,7 +16,7 @@
 #define RECEIVE_BURST 64u /* minimum: vector drivers return nothing for less than 4 or 32 */
 #define SLACK 1.05 /* a gap that was rejected in error is accepted after 20 times its length */
 #define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */
-#define TIMED_FLOWS_MAX 4096u  /* 36 KB each; with more delays are not measured */
+#define TIMED_FLOWS_MAX 4096u  /* 18 KB each; with more delays are not measured */
 
 /* --- turns -----------------------------------------------------------------------------------*/
 
@@ -234,15 +234,12 @@ static int make_streams(struct frame_lane *lane)
     size_t all = (size_t)request->send_count + request->receive_count;
     size_t came = (size_t)request->receive_count * sources;
     uint64_t quota = frames_of(lane, 1);
-    uint16_t *far = NULL;
     const struct part parts[] = {
         {&lane->partners, all, lane->conf.partner_bytes},
         {&lane->accounting.marks, all, sizeof *lane->accounting.marks},
         {&receiver->flow_of, PATTERN_RANKS_MAX, sizeof *receiver->flow_of},
         {&receiver->streams, came, sizeof *receiver->streams},
         {&receiver->pasts, came, sizeof *receiver->pasts},
-        {&receiver->reorderings, came, sizeof *receiver->reorderings},
-        {&far, came, SEQUENCE_WINDOW * sizeof *far},
         {&receiver->delay_stats, timed ? came : 0, sizeof *receiver->delay_stats},
         {&receiver->buckets, timed ? request->receive_count : 0, sizeof *receiver->buckets},
         {&sender->streams, count, sizeof *sender->streams},
@@ -272,7 +269,6 @@ static int make_streams(struct frame_lane *lane)
     /* Touched here, in order: no page fault follows later, and neighbours are adjacent. */
     for (size_t i = 0; i < came; i++) {
         receiver->streams[i].side = &lane_receives(request)[i / sources].side;
-        receiver->reorderings[i].far = &far[i * SEQUENCE_WINDOW];
         if (receiver->delay_stats != NULL)
             delay_stats_init(&receiver->delay_stats[i], (uint32_t)i / sources);
     }
@@ -338,7 +334,7 @@ static void describe(struct frame_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
     const char *times = receiver->delay_stats == NULL ? ""
-                        : receiver->sampled           ? ", time of 2 in 128 frames"
+                        : receiver->sampled           ? ", time of 1 in 128 frames"
                                                       : ", time of every frame";
     const char *sends = "none";
     char probes[64] = "";

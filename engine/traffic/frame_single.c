@@ -167,7 +167,7 @@ static void take_message(struct frame_lane *lane, uint32_t flow, const struct fr
     lane->lane.arrived_ns = now_ns;
     if (!is_message_size(lane, seen, bytes)) {
         side->corrupted++;
-    } else if (frame_judge(&lane->receiver, &frame, now_ns, false)) {
+    } else if (frame_judge(&lane->receiver, &frame, now_ns)) {
         answer(lane, flow, seen);
         count(side, seen->length + lane->conf.outside, bytes);
         flow_side_time(side, now_ns);

@@ -178,7 +178,6 @@ struct sample {
 /** @brief Kinds of times of a flow that a transport can measure (doc/reference/latency.md). */
 enum latency_kind {
     LATENCY_ONE_WAY, /**< destination: from a frame's stamp to its arrival, for delivered frames */
-    LATENCY_IPDV,    /**< destination: difference of the one-way delays of successive frames */
     LATENCY_ROUND_TRIP, /**< source: of probes that the destination returns */
     LATENCY_PINGPONG,   /**< source: of ping-pong messages */
     LATENCY_KINDS
@@ -191,7 +190,7 @@ enum latency_kind {
  */
 struct latency_options {
     double probe_fps; /**< probes per second of a flow; 0: none; below 0: the transport chooses */
-    bool stamps; /**< one-way delay and its variation, of all frames that arrive in the window */
+    bool stamps; /**< one-way delay of all frames that arrive in the window */
 };
 
 /** @brief Times of a flow of one kind, as measured by one or more lanes. */

@@ -162,7 +162,6 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
 {
     static const char *const names[LATENCY_KINDS] = {
         [LATENCY_ONE_WAY] = "one_way",
-        [LATENCY_IPDV] = "ipdv",
         [LATENCY_ROUND_TRIP] = "round_trip",
         [LATENCY_PINGPONG] = "pingpong",
     };
@@ -554,20 +553,8 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
 {
-    for (uint32_t i = 0; i < lane->flow_count; i++) {
-        const struct lane_flow *flow = &lane->flows[i];
-        const struct flow_reordering *order = &flow->side.reordering;
-
-        report_side(run, lane, flow, i < lane->send_count);
-        /* 0: all in order, or the transport does not judge order. */
-        if (order->extent_max > 0)
-            REPORT(run, lane, "reorder", {"src", rank_text(lane, flow->src)},
-                   {"dst", rank_text(lane, flow->dst)},
-                   {"reordered", record_u64(flow->side.reordered)},
-                   {"extent_sum", record_u64(order->extent_sum)},
-                   {"extent_max", record_u64(order->extent_max)},
-                   {"three_reordered", record_u64(order->near)});
-    }
+    for (uint32_t i = 0; i < lane->flow_count; i++)
+        report_side(run, lane, &lane->flows[i], i < lane->send_count);
     if (lane->executor != NULL)
         report_execution(run, lane);
     report_misdelivered(run, lane);

@@ -268,7 +268,6 @@ def _measure(names: str, measure: Measure, what: str = "") -> Sequence[str]:
 # Sections of the page whose keys have short names: the key before them in the summary.
 _PREFIXES = {
     "Interval results": "intervals.",
-    "Order": "reordering.",
     "Loss by location": "loss_location.",
     "Repeats": "statistics.",
     "Transports side by side": "comparisons.",

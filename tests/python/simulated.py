@@ -241,7 +241,7 @@ def _records(result: _Result, choice: Choice, nodes: Sequence[str]) -> Iterator[
         yield made("source", *flow, sent, sent, intended=sent, **place, **run_ns)
         yield made("destination", *flow, came, came, **place, **run_ns)
         names = dict(zip(("src", "dst"), flow, strict=True))
-        for kind in ("one_way", "ipdv", "round_trip")[0 if frames else 2 :] if is_timed else ():
+        for kind in ("one_way", "round_trip")[0 if frames else 1 :] if is_timed else ():
             more = {"kind": kind, "bound_ns": 0 if kind == "one_way" else None}
             yield times_record((), **place, **names, **more, **_TIMES)
         payload = came * (PAYLOAD if frames else 1)

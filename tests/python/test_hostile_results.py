@@ -82,8 +82,6 @@ def rich_records() -> list[Json]:
         {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
         {"type": "interval", "node": "node2", "side": "destination", "dst": "node2:e0",
          "from_ms": 0.1, "at_ms": [100.0, 200.0], "flows": [["node1:e0", [5, 6]]]} | PLACE,
-        {"type": "reorder", "node": "node2", "reordered": 3, "extent_sum": 5, "extent_max": 2,
-         "three_reordered": 0, "displaced": "-1:3 0:7987"} | PLACE | ENDS,
         {"type": "misdelivered-flow", "node": "node1", "port": "node1:e0", "frames": 2}
         | PLACE | ENDS,
         {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0", "text": "gone"},

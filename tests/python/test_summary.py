@@ -35,7 +35,7 @@ from rich.console import Console
 
 from recorded import Feed, fed, validate_summary
 from switchbench.analysis import measures
-from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP, Load, Part, Run, Schedule, Trial
+from switchbench.base.model import ONE_WAY, ROUND_TRIP, Load, Part, Run, Schedule, Trial
 from switchbench.records.collector import times_row
 from switchbench.records.rows import (
     Histogram,
@@ -542,8 +542,6 @@ def test_too_few_samples_are_said_and_not_printed() -> None:
     torn = times(list(range(1, 101)), buckets=buckets_of(range(1, 51)))
     assert figures(ROUND_TRIP, torn)["p50"] is None
     assert figures(ROUND_TRIP, torn)["reasons"]["p50"] == "some of the histogram is missing"
-    variation = figures(IPDV, times([3] * 2000))
-    assert (variation["pdv"], "pdv" in variation["reasons"]) == (None, False)
 
 
 def test_one_way_is_refused_where_the_clocks_differ_by_more() -> None:

@@ -170,13 +170,6 @@ def test_a_fault_is_named(tmp_path: Path, kind: str) -> None:
         lost = trial["loss_location"]
         assert (lost["sender_host"], lost["receiver_host"], lost["consistent"]) == (0, 0, True)
         assert lost["network"] == lost["lost_frames"]
-    if kind == "reorder":  # each is held until 3 later ones have gone on
-        ratio = 100 * trial["reordered_frames"] / trial["delivered_frames"]
-        order = trial["reordering"]
-        assert order["reordered_percent"] == pytest.approx(ratio, abs=1e-4)
-        assert 3 <= order["extent_max"] <= 5  # some are held at the same time as another
-        assert order["extent_mean"] == pytest.approx(3, abs=0.1)
-        assert order["three_reordered_percent"] == pytest.approx(ratio, rel=0.1)
 
 
 def test_without_a_fault_nothing_is_found(tmp_path: Path) -> None:

@@ -131,7 +131,6 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
                                        .reordered = 2,
                                        .late = 3,
                                        .forged = 4,
-                                       .reordering = {50, 1, 40},
                                        .corrupted = 5,
                                        .first_ns = AT(2)};
     lane = (struct lane){.started_ns = AT(0), .variant = "burst, l2"};

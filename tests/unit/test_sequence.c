@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A receiver's verdicts on sequence numbers, and its measures of reordering: by hand, with the
- * examples of RFC 4737, and for thousands of random streams against a judge that stores every
- * arrival.
+ * A receiver's verdicts on sequence numbers: by hand, with the examples of RFC 4737, and for
+ * thousands of random streams against a judge that stores every arrival.
  */
 #include "sequence.h"
 #include "unit.h"
 
-#define ARRIVALS_MOST 8000
 #define NUMBERS_MOST 16384u
 
 /* A stream in the receiver's form, and all numbers that came, in order. */
 struct bed {
     struct sequence sequence;
     struct sequence_past past;
-    struct reordering reordering;
-    uint16_t far[SEQUENCE_WINDOW];
-    struct flow_reordering count;
-    uint64_t reordered;
-    uint64_t arrivals; /* delivered */
-    uint64_t number[ARRIVALS_MOST];
     unsigned verdicts[SEQUENCE_VERDICTS];
     uint64_t next; /* by the memory: the greatest number plus one */
     bool seen[NUMBERS_MOST];
 };
-
-static void clear(struct bed *bed)
-{
-    memset(bed, 0, sizeof *bed);
-    bed->reordering.far = bed->far;
-}
 
 /* Return the verdict by a memory of all numbers, from `base` on, where the stream began. */
 static enum sequence_verdict recall(struct bed *bed, uint64_t n)
@@ -47,42 +33,14 @@ static enum sequence_verdict recall(struct bed *bed, uint64_t n)
 /* Judge a number as rx.c does, and by the memory. */
 static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
 {
-    uint64_t next = bed->sequence.next;
-    uint64_t number = sequence_unwrap(next, wire);
+    uint64_t number = sequence_unwrap(bed->sequence.next, wire);
     enum sequence_verdict verdict = SEQUENCE_FRESH;
 
-    if (!sequence_follows(&bed->sequence, wire)) {
+    if (!sequence_follows(&bed->sequence, wire))
         verdict = sequence_judge(&bed->sequence, &bed->past, wire);
-        if (verdict == SEQUENCE_FRESH && number > next)
-            reordering_gap(&bed->reordering, next, number, bed->arrivals + 1);
-        else if (verdict == SEQUENCE_REORDERED)
-            reordering_add(&bed->reordering, number, bed->arrivals + 1, &bed->count);
-    }
     assert_int_equal(verdict, recall(bed, number));
     bed->verdicts[verdict]++;
-    bed->reordered += verdict == SEQUENCE_REORDERED;
-    if (verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED)
-        bed->number[bed->arrivals++] = number;
     return verdict;
-}
-
-/* RFC 4737, 4.2 (extent) and section 5 (n-reordering), word by word. */
-static void recall_extents(const struct bed *bed, struct flow_reordering *count)
-{
-    for (uint64_t i = 0; i < bed->arrivals; i++) {
-        uint64_t first = 0, nearest = 0;
-
-        while (first < i && bed->number[first] < bed->number[i])
-            first++;
-        if (first == i)
-            continue;
-        while (nearest < i && bed->number[i - 1 - nearest] > bed->number[i])
-            nearest++;
-        count->extent_sum += i - first;
-        if (i - first > count->extent_max)
-            count->extent_max = i - first;
-        count->near += nearest >= REORDERING_NEAR;
-    }
 }
 
 /* --- by hand --- */
@@ -92,24 +50,19 @@ static const char letters[SEQUENCE_VERDICTS] = {[SEQUENCE_FRESH] = 'F',
                                                 [SEQUENCE_DUPLICATE] = 'D',
                                                 [SEQUENCE_LATE] = 'L'};
 
-/* Numbers in order of arrival, and the verdict of each; then the sum of extents, the maximum, and
- * the number with three greater ones directly before them. */
+/* Numbers in order of arrival, and the verdict of each. */
 TEST_ROWS(streams_are_as_by_hand, "stream")
 {
     static struct bed bed;
     const char *verdicts = row->fields[1];
-    char text[48];
     uint32_t number;
 
-    clear(&bed);
+    bed = (struct bed){0};
     for (const char *at = row->fields[0]; *verdicts != '\0'; at += strcspn(at, " "), verdicts++) {
         at += strspn(at, " ");
         number = (uint32_t)strtoul(at, NULL, 10);
         assert_int_equal(letters[arrive(&bed, number)], *verdicts);
     }
-    snprintf(text, sizeof text, "%llu %llu %llu", (unsigned long long)bed.count.extent_sum,
-             (unsigned long long)bed.count.extent_max, (unsigned long long)bed.count.near);
-    assert_string_equal(text, row->fields[2]);
 }
 
 /* The short path judges as the long one does, and serves all numbers but the first of each word. */
@@ -172,7 +125,7 @@ static void send(struct bed *bed, const struct network *network, uint64_t first,
     }
 }
 
-/* Verdicts, extents and n-reordering are exact for all impairments. */
+/* Verdicts are exact for all impairments. */
 TEST(test_against_memory)
 {
     static const struct network networks[] = {
@@ -182,32 +135,28 @@ TEST(test_against_memory)
     static struct bed bed;
 
     for (unsigned seed = 0; seed < 200; seed++) {
-        struct flow_reordering all = {0};
-
-        clear(&bed);
+        bed = (struct bed){0};
         srandom(seed);
         send(&bed, &networks[seed % 8], 0, 200 + (unsigned)random() % 2500);
-        recall_extents(&bed, &all);
         assert_int_equal(bed.verdicts[SEQUENCE_LATE], 0);
-        assert_memory_equal(&bed.count, &all, sizeof all);
     }
-    clear(
-        &bed); /* a sender that begins again: its frames count once it has reached its old number */
+    /* a sender that begins again: its frames count once it has reached its old number */
+    bed = (struct bed){0};
     for (uint32_t n = 0; n < 5500; n++)
         arrive(&bed, n < 2500 ? n : n - 2500);
     assert_int_equal(bed.verdicts[SEQUENCE_LATE], 2500 - SEQUENCE_WINDOW);
     assert_int_equal(bed.verdicts[SEQUENCE_DUPLICATE], SEQUENCE_WINDOW);
-    assert_int_equal(bed.arrivals, 3000);
-    assert_int_equal(bed.reordered, 0);
-    clear(&bed); /* loss alone is no reordering */
+    assert_int_equal(bed.verdicts[SEQUENCE_FRESH], 3000);
+    assert_int_equal(bed.verdicts[SEQUENCE_REORDERED], 0);
+    bed = (struct bed){0}; /* loss alone is no reordering */
     for (uint32_t n = 0; n < 20000; n++)
         if (random() % 4 == 0)
             arrive(&bed, n);
-    assert_int_equal(bed.reordered + bed.count.extent_sum, 0);
+    assert_int_equal(bed.verdicts[SEQUENCE_REORDERED], 0);
     for (unsigned seed = 0; seed < 200; seed++) { /* any numbers, near and far */
         uint32_t spread = seed % 2 == 0 ? 4000 : 100;
 
-        clear(&bed);
+        bed = (struct bed){0};
         srandom(seed);
         for (uint32_t i = 0; i < 5000; i++)
             arrive(&bed, i / 2 + (uint32_t)random() % spread);
@@ -224,8 +173,7 @@ TEST(test_wrap)
         static struct bed low, high;
         const uint64_t base = UINT64_C(0xfffffc00); /* a multiple of the window before the wrap */
 
-        clear(&low);
-        clear(&high);
+        low = high = (struct bed){0};
         high.sequence.next = high.next = base;
         srandom(seed);
         send(&low, &network, 0, 3000);
@@ -233,6 +181,5 @@ TEST(test_wrap)
         send(&high, &network, base, 3000);
         assert_true(high.sequence.next > UINT64_C(0x100000000));
         assert_memory_equal(low.verdicts, high.verdicts, sizeof low.verdicts);
-        assert_memory_equal(&low.count, &high.count, sizeof low.count);
     }
 }

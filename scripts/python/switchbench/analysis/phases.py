@@ -157,7 +157,6 @@ class PhaseResults:
             flows=len(flows),
             flows_observed=int(flows.whole.sum()),
             loss_location=filled("LossLocationEntry", ports=[]),  # nothing is known yet
-            reordering=_disorder(flows, trial.transport),
             intervals=interval_entry(intervals, off),
             state=how,
             tester_limited=limits,
@@ -326,30 +325,6 @@ def _queue_pairs(flows: PhaseFlows) -> Entry:
         slowest_setup_us=m.greatest(sources["setup_us"]),
         credit_waits=m.total(sources["credit_waits"]),
     )
-
-
-def _disorder(flows: PhaseFlows, transport: str) -> Entry:
-    """Return the `reordering` of a phase's entry; null for transports without frames."""
-    frames, extent = flows["received_frames"], flows["extent_max"]
-    delivered = m.total_int(frames) if transports.of(transport).frames else None
-    if not delivered:
-        return filled("ReorderingEntry")
-    counted = [flows[name] for name in ("reordered", "extent_sum", "three_reordered")]
-    some = ~np.isnan([extent, *counted]).any(axis=0)
-    reordered, extents, three = (int(counts[some].sum()) for counts in counted)
-    shares = np.where(some, 100.0 * counted[0] / frames, np.nan)
-    worst: Entry | None = None
-    if (shares > 0).any():
-        place = int(np.nanargmax(shares))
-        worst = dict(zip(("src", "dst"), flows.pairs[place], strict=True))
-        worst |= {"reordered_percent": float(shares[place]), "extent_max": int(extent[place])}
-    return {
-        "reordered_percent": 100.0 * reordered / delivered,
-        "three_reordered_percent": 100.0 * three / delivered,
-        "extent_mean": extents / reordered if reordered else None,
-        "extent_max": int(extent[some].max(initial=0)),
-        "worst": worst,
-    }
 
 
 def burst_line_bps(

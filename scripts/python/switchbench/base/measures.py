@@ -70,12 +70,11 @@ def _declared() -> Iterator[Measure]:
         yield Measure(key, overs=(*values.pop("also_over", ()), *PHASES), **values)
 
 
-# round_trip_p99_us, one_way_max_us, ipdv_p99_9_us ... by kind and figure (doc/reference/latency.md)
+# round_trip_p99_us, one_way_max_us ... by kind and figure (doc/reference/latency.md)
 LATENCY_MEASURES = {
     f"{kind}_{name}_us": (kind, name)
     for kind in LATENCY_KINDS
     for name in LATENCY_FIGURES
-    if (kind, name) != ("ipdv", "pdv")
 }
 MEASURES = {measure.key: measure for measure in _declared()} | {
     key: Measure(

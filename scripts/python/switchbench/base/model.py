@@ -179,10 +179,9 @@ WAITING = ("pingpong", SCHEDULE)
 
 # Kinds of times (doc/reference/latency.md), and the summary's figures of each.
 ONE_WAY = "one_way"
-IPDV = "ipdv"
 ROUND_TRIP = "round_trip"
 PINGPONG = "pingpong"
-LATENCY_KINDS = (ONE_WAY, IPDV, ROUND_TRIP, PINGPONG)
+LATENCY_KINDS = (ONE_WAY, ROUND_TRIP, PINGPONG)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 LATENCY_FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
 

@@ -22,7 +22,7 @@ _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key}
     name: name for name in ("maxerror_ns", "esterror_ns")
 }  # columns of a node's clock by the keys of its record
 _PER_PHASE = frozenset(
-    ("flow", "port", "phase", "clock", "histogram", "interval", "reorder", EXECUTION)
+    ("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION)
 )
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
 _LIVE = frozenset(("progress", "samples"))  # records for the screen, and for a table of their own
@@ -58,9 +58,6 @@ class _Phase:
                     value = (measures if is_measure else record).get(key)
                     if value is not None:
                         row[name] = value
-            case "reorder":
-                row = self._flows.get((record["network"], record["src"], record["dst"]), {})
-                row |= {key: record[key] for key in _REORDER if row}
             case "port":
                 self._ports[record["network"], record["port"]] = _columns("ports", record)
             case "phase":
@@ -104,7 +101,6 @@ class _Phase:
 
 
 _BUCKETS = ("bucket", "bucket_count")
-_REORDER = ("reordered", "extent_sum", "extent_max", "three_reordered")
 
 
 def _columns(table: str, record: Record) -> Row:
@@ -197,10 +193,9 @@ def is_event(record: Record) -> bool:
 # --- records that fit a run ----------------------------------------------------------------------
 
 # The key of the port that the node of a record has to have, by the record's type.
-_OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
 _OWN_PORT = {
     "port-open": "port", "port": "port", "misdelivered-flow": "port", "event": "port",
-    "interval": "dst", "reorder": "dst", EXECUTION: "rank",
+    "interval": "dst", EXECUTION: "rank",
 }  # fmt: skip
 # By table: columns that name ports, and columns that identify a row of a phase and network.
 _NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
@@ -246,7 +241,7 @@ class Expected:
         if kind == "flow":
             key = "src" if record["side"] == "source" else "dst"
         elif kind == "histogram":
-            key = "dst" if record["kind"] in _OF_DESTINATION else "src"
+            key = "dst" if record["kind"] == "one_way" else "src"
         ports = [record[key]] if record.get(key) is not None else []
         if kind == "progress":
             ports = [name for name, *_ in record.get("ports") or ()]

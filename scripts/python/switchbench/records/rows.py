@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
+from ..base.model import LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
 from .schema import MOMENT, Row, record_batch
 from .summary_form import Entry, filled
 
@@ -194,8 +194,6 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
         return {"min": times.min_ns, "mean": times.mean_ns, "max": times.max_ns}[name], None
     # RFC 5481 4.2: D(99.9 %) - D(min). The clocks' difference cancels out, except in delays that it
     # made negative.
-    if kind == IPDV:
-        return None, None
     high, why = _value_ns(kind, "p99_9", times)
     if high is None or times.min_ns is None or (kind == ONE_WAY and _is_cut(times)):
         return None, why or _CUT

@@ -161,7 +161,6 @@ _Figure = Annotated[float, Field(ge=-GREATEST, le=GREATEST)]
 _Name = Annotated[str, Field(max_length=256)]
 # `index:count` of the 2,240 buckets of rows.py, and `displacement:frames`.
 _BUCKET = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d):\d{1,18}"
-_DISPLACED = r"-?\d{1,2}:\d{1,18}"
 _KINDS: Record = {
     "Literal": Literal, "NotRequired": NotRequired, "Count": _Count, "Figure": _Figure,
     "Name": _Name, "Text": Annotated[str, Field(max_length=4096)],
@@ -170,7 +169,6 @@ _KINDS: Record = {
     "Repeat": Annotated[int, Field(ge=0, lt=REPEATS)],
     "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the probe
     "Buckets": Annotated[str, Field(pattern=rf"^(?:{_BUCKET}(?: |$))*$")],
-    "Displaced": Annotated[str, Field(pattern=rf"^(?:{_DISPLACED}(?: |$))*$")],
     "Span": Annotated[tuple[_Name, list[_Count]], Field(strict=False)],
     "Rate": Annotated[
         tuple[_Name, _Figure | None, _Figure | None, _Figure | None], Field(strict=False)

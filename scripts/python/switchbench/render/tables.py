@@ -29,7 +29,6 @@ __all__ = ["NO_LOSS", "in_network", "pattern", "size"]
 
 KINDS = {
     "one_way": "one way",
-    "ipdv": "delay variation",
     "round_trip": "round trip",
     "pingpong": "ping-pong",
 }
@@ -197,11 +196,6 @@ def compared(summary: Summary) -> Rows:
             kept = fast and not base and not one["tester_limited"]
             ratio = one["ratio"] if kept else dict.fromkeys(one["ratio"])
             yield {**entry, **one, "ratio": ratio, "baseline": entry["baseline"]}
-
-
-def disordered(summary: Summary) -> Rows:
-    """Yield the phases in which frames were reordered."""
-    return (e for e in summary.get("trials", []) if at(e, "reordering.extent_max"))
 
 
 def lowest_intervals(summary: Summary) -> Rows:
