@@ -41,15 +41,10 @@
 /* --- options --- */
 
 #define MEMBER(type, key, member) OPTION(type, verbs_options, key, member)
-#define RETRY_WHY "with 7 a dead partner is never noticed"
 
 static const char *const service_names[] = {
     [VERBS_RC] = "rc", [VERBS_UC] = "uc", [VERBS_UD] = "ud", NULL};
 static const char *const operation_names[] = {[VERBS_SEND] = "send", [VERBS_WRITE] = "write", NULL};
-static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
-                                               [VERBS_COMPLETION_POLL] = "poll",
-                                               [VERBS_COMPLETION_EVENT] = "event",
-                                               NULL};
 
 /* Options that depend on the device are checked when a phase is prepared. */
 static const struct option options[] = {
@@ -58,19 +53,15 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "depth", qp.depth), .min = 1, .max = DEPTH_MAX, .initial = 128},
     {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = QUEUE_PAIRS_MAX,
      .initial = 1},
-    {MEMBER(OPTION_NUMBER, "inline", qp.inline_bytes), .max = UINT16_MAX,
-     .initial = VERBS_AUTOMATIC, .why = "no device takes more"},
-    {MEMBER(OPTION_NUMBER, "signal_every", signal_every), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "mtu", mtu), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "gid_index", qp.gid_index), .max = UINT8_MAX,
      .initial = VERBS_AUTOMATIC},
     {MEMBER(OPTION_NUMBER, "service_level", qp.service_level), .max = 15},
     {MEMBER(OPTION_NUMBER, "traffic_class", qp.traffic_class), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "pkey_index", qp.pkey_index), .max = UINT16_MAX},
-    {MEMBER(OPTION_NUMBER, "retry", qp.retry), .max = 6, .initial = 6, .why = RETRY_WHY},
-    {MEMBER(OPTION_NUMBER, "rnr_retry", qp.rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
+    {MEMBER(OPTION_NUMBER, "retry", qp.retry), .max = 6, .initial = 6,
+     .why = "with 7 a dead partner is never noticed"},
     {MEMBER(OPTION_NUMBER, "timeout", qp.timeout), .min = 1, .max = 31, .initial = 14},
-    {MEMBER(OPTION_WORD, "completion", completion), .words = completion_words},
     {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
 };
@@ -294,7 +285,6 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
     if (message_end_probes(&end->base)) {
         config->options.operation = o->qp.service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
         config->options.depth = VERBS_PROBES_OUT;
-        config->options.inline_bytes = VERBS_AUTOMATIC;
         config->stride = stride_of(lane, MESSAGE_PROBE_BYTES);
         config->slots = slots_of(lane, VERBS_PROBES_OUT + 1, config->stride);
     }
@@ -305,7 +295,7 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
         return lane->base.schedules && in->lengths == NULL ? -ENOMEM : 0;
     config->slots = VERBS_CREDIT_SLOTS;
     config->stride = VERBS_CREDIT_STRIDE;
-    out->signal_every = config->stream < lane->base.streams ? o->signal_every : 1;
+    out->signal_every = config->stream < lane->base.streams ? lane->signal_every : 1;
     out->span = config->options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     return out->bytes_after != NULL ? 0 : -ENOMEM;
@@ -314,8 +304,8 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
 static int make_ends(struct verbs_lane *lane, struct err *err)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
-    struct verbs_options *o = &lane->options;
-    uint32_t most = largest(lane), wanted = o->qp.depth * SLOTS_BY_DEPTH, quarter;
+    uint32_t depth = lane->options.qp.depth;
+    uint32_t most = largest(lane), wanted = depth * SLOTS_BY_DEPTH, quarter;
     int rc = 0;
 
     if (lane->base.prober.pingpong)
@@ -326,13 +316,9 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     lane->slots = slots_of(lane, wanted, lane->stride);
     /* Messages are signalled four times per maximum in flight, which is less than the depth where
      * the ring has fewer places. */
-    quarter = (lane->slots < o->qp.depth ? lane->slots : o->qp.depth) / 4;
-    if (o->signal_every == 0)
-        o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
-    if (o->signal_every == 0)
-        o->signal_every = 1;
-    if (o->signal_every > o->qp.depth)
-        o->signal_every = (uint16_t)o->qp.depth;
+    quarter = (lane->slots < depth ? lane->slots : depth) / 4;
+    quarter = quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX;
+    lane->signal_every = quarter > 0 ? quarter : 1;
     for (unsigned i = 0; i < message_lane_ends(&lane->base) && rc == 0; i++)
         rc = make_end(lane, verbs_lane_end(lane, i));
     if (rc < 0)
@@ -403,8 +389,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->base.lane.request = *request;
     lane->port = port;
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
-    lane->events = o->completion == VERBS_COMPLETION_EVENT ||
-                   (o->completion == VERBS_COMPLETION_AUTO && request->sleeps);
+    lane->events = request->sleeps;
     plan.streams = o->queue_pairs;
     rc = check(lane, err);
     if (rc == 0) {
@@ -599,7 +584,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     const struct flow_metric all[] = {
         {"depth", o->qp.depth},
         {"queue_pairs", lane->base.streams},
-        {"signal_every", o->signal_every},
+        {"signal_every", lane->signal_every},
         {"inline_bytes", one->qp->inline_bytes},
         {"path_mtu_bytes", one->qp->mtu},
         {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->gid_index : -1},
@@ -608,7 +593,6 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
         {"setup_us", setup_us},
         {"queue_pair_bytes", bytes / lane->base.streams},
         {"retry", o->qp.retry},
-        {"rnr_retry", o->qp.rnr_retry},
         {"timeout_us", 4.096 * (double)(1u << o->qp.timeout)},
         {sends ? "credit_waits" : "missed_messages", sends ? waits : missed},
     };

@@ -22,7 +22,8 @@
 #define HUGE_BYTES (2u << 20)
 #define HUGE_LEAST (256u << 10) /* smaller memory does not fill a hugepage */
 #define INLINE_MAX 220u
-#define RNR_TIMER 14 /* 1.28 ms; credits make it a rare case */
+#define RNR_TIMER 14 /* 1.28 ms; credits make it a rare case ... */
+#define RNR_RETRY 6  /* ... and 7 would be without end */
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
@@ -222,8 +223,7 @@ static int create_queues(struct verbs_qp *qp, struct err *err)
     const struct verbs_qp_options *options = &qp->config.options;
     const struct ibv_device_attr *limits = &qp->port->limits;
     const char *label = qp->port->label, *service = services[options->service].name;
-    bool automatic = options->inline_bytes == VERBS_AUTOMATIC;
-    uint32_t asked = automatic ? INLINE_MAX : (uint32_t)options->inline_bytes;
+    uint32_t asked = INLINE_MAX;
     struct ibv_qp_init_attr queues = queues_of(qp, asked);
     int entries = (int)(queues.cap.max_send_wr + queues.cap.max_recv_wr);
 
@@ -236,7 +236,7 @@ static int create_queues(struct verbs_qp *qp, struct err *err)
     for (;; asked /= 2) {
         queues = queues_of(qp, asked);
         qp->ibv = ibv_create_qp(qp->port->pd, &queues);
-        if (qp->ibv != NULL || !automatic || asked == 0)
+        if (qp->ibv != NULL || asked == 0)
             break;
     }
     if (qp->ibv == NULL && (errno == EOPNOTSUPP || errno == ENOSYS))
@@ -244,13 +244,11 @@ static int create_queues(struct verbs_qp *qp, struct err *err)
                        label, service);
     if (qp->ibv == NULL)
         return err_set(err, -errno,
-                       "%s: can't make a %s queue pair of depth %u, inline %d: %s (the device "
-                       "allows %d queue pairs of depth %d); use less depth or inline, or fewer "
-                       "queue_pairs",
-                       label, service, options->depth, (int)options->inline_bytes, strerror(errno),
-                       limits->max_qp, limits->max_qp_wr);
-    qp->inline_bytes =
-        automatic && queues.cap.max_inline_data < asked ? queues.cap.max_inline_data : asked;
+                       "%s: can't make a %s queue pair of depth %u: %s (the device allows %d queue "
+                       "pairs of depth %d); use less depth, or fewer queue_pairs",
+                       label, service, options->depth, strerror(errno), limits->max_qp,
+                       limits->max_qp_wr);
+    qp->inline_bytes = queues.cap.max_inline_data < asked ? queues.cap.max_inline_data : asked;
     return 0;
 }
 
@@ -422,7 +420,7 @@ static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
         .sq_psn = qp->packet,
         .timeout = (uint8_t)options->timeout,
         .retry_cnt = (uint8_t)options->retry,
-        .rnr_retry = (uint8_t)options->rnr_retry,
+        .rnr_retry = RNR_RETRY,
         .max_rd_atomic = qp->port->limits.max_qp_init_rd_atom > 0,
     };
     struct ibv_ah_attr *path = &attributes.ah_attr;

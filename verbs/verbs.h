@@ -41,7 +41,6 @@
 
 enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
 enum verbs_operation { VERBS_SEND, VERBS_WRITE /* with immediate data */ };
-enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMPLETION_EVENT };
 
 #define VERBS_AUTOMATIC (-1)
 
@@ -50,13 +49,11 @@ struct verbs_qp_options {
     enum verbs_service service;
     enum verbs_operation operation;
     uint32_t depth;       /**< messages posted and not completed, per queue pair; never 0 */
-    int32_t inline_bytes; /**< VERBS_AUTOMATIC; 0: none */
     int32_t gid_index;    /**< VERBS_AUTOMATIC */
     uint32_t service_level;
     uint32_t traffic_class;
     uint32_t pkey_index;
     uint32_t retry; /**< 0 to 6, passed on unchanged */
-    uint32_t rnr_retry;
     uint32_t timeout; /**< 4.096 us x 2^timeout; never 0 */
 };
 
@@ -67,10 +64,8 @@ struct verbs_qp_options {
  */
 struct verbs_options {
     struct verbs_qp_options qp;
-    uint16_t queue_pairs;  /**< per flow; never 0 */
-    uint16_t signal_every; /**< interval of signalled messages */
-    uint16_t mtu;          /**< path MTU in bytes */
-    enum verbs_completion completion;
+    uint16_t queue_pairs; /**< per flow; never 0 */
+    uint16_t mtu;         /**< path MTU in bytes */
     uint32_t reuse; /**< queue pairs kept connected for later phases, per port; 0: none */
 };
 
@@ -232,7 +227,7 @@ struct qp_config {
     uint32_t stride; /**< of a slot, a multiple of 64 */
     uint32_t zero;
 };
-static_assert(sizeof(struct qp_config) == sizeof(void *) + 88, "layout without holes");
+static_assert(sizeof(struct qp_config) == sizeof(void *) + 80, "layout without holes");
 
 /** Values that the two ends of a queue pair exchange to connect it. Sent as they lie in memory. */
 struct qp_info {
@@ -404,6 +399,7 @@ struct verbs_lane {
     struct verbs_options options; /**< effective: nothing is automatic unless stated */
     uint16_t mtu;                 /**< maximum path MTU */
     uint32_t slots, stride;       /**< ring of a stream of the load */
+    uint32_t signal_every;        /**< interval of the load's signalled messages */
     bool events;
     bool armed;            /**< a completion makes the port's channel readable */
     struct ibv_mr *memory; /**< memory of a schedule's rank */

@@ -37,14 +37,11 @@ done
 OPTIONS = (
     (),
     ("operation=write",),
-    ("completion=event",),
     ("service=ud",),
     ("service=uc", "operation=write"),
     ("queue_pairs=3",),
-    ("completion=poll",),
     ("reuse=0",),
     ("depth=2",),
-    ("inline=0",),
 )
 
 

@@ -360,10 +360,6 @@ FRAME = bounded(
 MESSAGE = bounded(
     quantities.size_bytes, 0, 2**30, "a message of {} bytes: messages have 1GiB at most"
 )
-# Above the limit of any device; the node checks its device's limit.
-INLINE = bounded(
-    quantities.size_bytes, 0, 4096, "{} bytes inline: valid values are 0 (none) to 4096"
-)
 
 
 def _size_range(value: object) -> object:
@@ -607,7 +603,6 @@ TransferSize = Annotated[
 FrameSize = Annotated[int, PlainValidator(FRAME)]
 MessageSize = Annotated[int, PlainValidator(MESSAGE)]
 SizeRange = Annotated[tuple[int, int], PlainValidator(_size_range), PlainSerializer(list)]
-InlineSize = Annotated[int, PlainValidator(INLINE)]
 Imix = Annotated[tuple[int, ...], PlainValidator(_imix), PlainSerializer(list)]
 Rate = Annotated[int, PlainValidator(quantities.rate_bps), PlainSerializer(quantities.RATE.text)]
 LoadField = Annotated[Load, PlainValidator(quantities.load), PlainSerializer(quantities.load_text)]

@@ -169,7 +169,7 @@ def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], st
         yield options.vlan is not None, {"pcp": 0}, "without `vlan`, whose tag carries it"
     if isinstance(options, VerbsOptions):
         why = f"with service {options.service}, which acknowledges nothing (with rc)"
-        yield options.service == "rc", {"retry": 6, "rnr_retry": 6, "timeout": 14}, why
+        yield options.service == "rc", {"retry": 6, "timeout": 14}, why
 
 
 def without_effect(values: ResolvedSettings) -> dict[str, str]:

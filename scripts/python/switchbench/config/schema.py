@@ -112,17 +112,13 @@ class VerbsOptions(Strict):
     operation: Literal["send", "write"] | None = None
     depth: Annotated[int, number(1, 16384, "the depth")] = 128
     queue_pairs: Annotated[int, number(1, 64, "the number of queue pairs")] = 1
-    inline: value.InlineSize | None = None
-    signal_every: Annotated[int, number(1, 16384, "signal_every")] | None = None
     mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
     gid_index: Annotated[int, number(0, 255, "a GID index")] | None = None
     service_level: Annotated[int, number(0, 15, "a service level")] = 0
     traffic_class: Annotated[int, number(0, 255, "a traffic class")] = 0
     pkey_index: Annotated[int, number(0, 65535, "a P_Key index")] = 0
     retry: value.Retries | None = None
-    rnr_retry: value.Retries | None = None
     timeout: Annotated[int, number(1, 31, "the timeout's exponent")] | None = None
-    completion: Literal["auto", "poll", "event"] = "auto"
     reuse: Annotated[int, number(0, 1_000_000, "the number of queue pairs kept")] = 64
 
 

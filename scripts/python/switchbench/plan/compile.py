@@ -138,12 +138,6 @@ def _verbs(point: ResolvedSettings) -> Refusals:
     if point.forward and service != "rc":
         text = f"a chain is forwarded over service rc only: what {service} loses could not be sent"
         yield "forward", f"{text} on"
-    if (verbs.signal_every or 1) > verbs.depth:
-        yield (
-            "verbs.signal_every",
-            f"{verbs.signal_every} is more than the depth of {verbs.depth} messages: the "
-            "queue would fill before one of them completes",
-        )
     carried = rules.largest_path_mtu(frame_max) if frame_max else rules.PATH_MTUS[-1]
     mtu = verbs.mtu or carried
     if mtu > carried:
