@@ -48,12 +48,12 @@ enum verbs_operation { VERBS_SEND, VERBS_WRITE /* with immediate data */ };
 struct verbs_qp_options {
     enum verbs_service service;
     enum verbs_operation operation;
-    uint32_t depth;       /**< messages posted and not completed, per queue pair; never 0 */
-    int32_t gid_index;    /**< VERBS_AUTOMATIC */
+    uint32_t depth;    /**< messages posted and not completed, per queue pair; never 0 */
+    int32_t gid_index; /**< VERBS_AUTOMATIC */
     uint32_t service_level;
     uint32_t traffic_class;
     uint32_t pkey_index;
-    uint32_t retry; /**< 0 to 6, passed on unchanged */
+    uint32_t retry;   /**< 0 to 6, passed on unchanged */
     uint32_t timeout; /**< 4.096 us x 2^timeout; never 0 */
 };
 
@@ -66,7 +66,7 @@ struct verbs_options {
     struct verbs_qp_options qp;
     uint16_t queue_pairs; /**< per flow; never 0 */
     uint16_t mtu;         /**< path MTU in bytes */
-    uint32_t reuse; /**< queue pairs kept connected for later phases, per port; 0: none */
+    uint32_t reuse;       /**< queue pairs kept connected for later phases, per port; 0: none */
 };
 
 /* --- port.c --- */

@@ -30,7 +30,7 @@ struct guard_rules {
      * (SSH_CONNECTION's first word); NULL or "": none.
      */
     const char *controller;
-    bool shared;      /**< the port's configuration has `shared: true` */
+    bool shared;       /**< the port's configuration has `shared: true` */
     bool takes_frames; /**< the port's transport takes the frames of others too: never `shared` */
 };
 

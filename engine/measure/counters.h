@@ -65,8 +65,8 @@ struct flow_side {
     uint64_t numbers;   /**< dpdk: sum over streams of the greatest sequence + 1 */
     uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: unexpected bytes */
     uint64_t intended;  /**< source: frames (tcp: bytes) intended by the load until the stop */
-    int64_t gap_ns;   /**< dpdk: send time of the frame after the last gap, since the start */
-    int64_t first_ns; /**< local time of the first frame or byte; 0: none */
+    int64_t gap_ns;     /**< dpdk: send time of the frame after the last gap, since the start */
+    int64_t first_ns;   /**< local time of the first frame or byte; 0: none */
     int64_t last_ns;
     bool is_copy; /**< source: the frames are those of another flow of the port, sent to all */
 };

@@ -407,8 +407,7 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
             continue;
         }
         ours += is_ours;
-        if (HOT_LIKELY(is_ours) &&
-            HOT_LIKELY(frame_judge(&lane->receiver, &one, now_ns))) {
+        if (HOT_LIKELY(is_ours) && HOT_LIKELY(frame_judge(&lane->receiver, &one, now_ns))) {
             if ((how & HOT_TIMED) != 0)
                 burst->ours[burst->delivered] = one;
             burst->passed[burst->delivered++] = (struct forward_entry){

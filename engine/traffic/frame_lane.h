@@ -26,7 +26,7 @@
 #define FRAME_NO_SIZE 0xff       /**< a length that no frame of the phase has */
 #define FRAME_FORWARD_QUEUE 512u /**< frames; a power of two */
 #define FRAME_ACCOUNT_SOME 64u   /**< streams accounted at once, or the streams of one flow */
-#define FRAME_SAMPLE_OF 128 /**< one of this many frames has its time measured */
+#define FRAME_SAMPLE_OF 128      /**< one of this many frames has its time measured */
 #define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 

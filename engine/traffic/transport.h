@@ -190,7 +190,7 @@ enum latency_kind {
  */
 struct latency_options {
     double probe_fps; /**< probes per second of a flow; 0: none; below 0: the transport chooses */
-    bool stamps; /**< one-way delay of all frames that arrive in the window */
+    bool stamps;      /**< one-way delay of all frames that arrive in the window */
 };
 
 /** @brief Times of a flow of one kind, as measured by one or more lanes. */

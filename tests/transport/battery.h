@@ -62,7 +62,7 @@ struct battery_subject {
     const struct battery_closed *closed;    /* the same */
     /* Further cases of this transport's own, on the open ports; NULL: none. */
     void (*more)(struct transport_port **ports, const struct port_conf *confs);
-    bool drops; /* the network accepts no frames */
+    bool drops;     /* the network accepts no frames */
     bool only_more; /* run the further cases only */
     bool emulated;  /* the machine may be away for most of a phase: any load above 0 is enough, and
                        all of it must arrive */

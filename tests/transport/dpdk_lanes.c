@@ -679,21 +679,19 @@ static bool has_its_size(struct rte_mbuf *frame)
 
 #define ADDRESSES 100u
 #define FIRST 40u
-#define BLOCK 3
 
 static void expect_address(const uint8_t *at, unsigned port, uint32_t number)
 {
     uint8_t own[FRAME_MAC];
 
     memcpy(own, bed.ports[port]->responder.mac, sizeof own);
-    address_write(own, BLOCK, (uint16_t)port, number);
+    address_write(own, (uint16_t)port, number);
     assert_memory_equal(at, own, sizeof own);
 }
 
 static void set_addresses(enum traffic traffic, uint32_t addresses)
 {
     bed.options.addresses = addresses;
-    bed.options.address_block = BLOCK;
     bed.options.address_first = FIRST;
     set_phase(traffic, 64, 1e5, CLOCK_NEVER);
     set_bursts(250, 1, 0);

@@ -72,9 +72,9 @@ void dpdk_prefill(struct dpdk_lane *lane);
  * @brief Write a destination address that stands for one of a port's addresses into the first six
  * bytes of `to`.
  */
-static inline void address_write(uint8_t *to, uint8_t block, uint16_t rank, uint32_t number)
+static inline void address_write(uint8_t *to, uint16_t rank, uint32_t number)
 {
-    uint64_t address = (uint64_t)ADDRESSES_PREFIX << 40 | (uint64_t)block << 32 |
+    uint64_t address = (uint64_t)ADDRESSES_PREFIX << 40 |
                        (uint64_t)(rank % ADDRESSES_RANKS_MAX) << 20 | number % ADDRESSES_MAX;
 
     if (number == 0)

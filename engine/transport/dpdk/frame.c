@@ -32,7 +32,6 @@ static const struct option option_list[] = {
     FRAME_OPTIONS(dpdk_options, frame.),
     {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},
     {MEMBER(OPTION_NUMBER, "addresses", addresses), .min = 1, .max = 1 << 20, .initial = 1},
-    {MEMBER(OPTION_NUMBER, "address_block", address_block), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "address_first", address_first), .max = (1 << 20) - 1},
     {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
     {MEMBER(OPTION_BOOL, "undersize", undersize)},

@@ -38,8 +38,7 @@ struct dpdk_options {
     uint8_t ttl;
     enum frame_destination destination;
     uint32_t addresses;     /**< per port: a flow's frames go to them in rotation */
-    uint8_t address_block;  /**< number of the block: different blocks have no common address */
-    uint32_t address_first; /**< number of the first address within the block */
+    uint32_t address_first; /**< number of the first address */
     double learning_rate;   /**< learning frames per second, for each receiving port */
     bool undersize;         /**< frames may be below 64 bytes (RFC 2889, 5.9) */
 };

@@ -53,7 +53,7 @@ static inline void tx_set(struct frame_lane *lane, frame_t frame,
     (void)stream;
     frame->pkt_len = frame->data_len = size->length;
     if (options->addresses > 1)
-        address_write(tx_data(frame), options->address_block, be16toh(signature->dst),
+        address_write(tx_data(frame), be16toh(signature->dst),
                       options->address_first + (uint32_t)(sequence % options->addresses));
 }
 

@@ -143,8 +143,7 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
     for (; sent < due; sent++, learning->next++) {
         length = responder_learning(port_responder_lock(lane->port), frame, ends[1].mac);
         port_responder_unlock(lane->port);
-        address_write(frame + FRAME_MAC, options->address_block, rank,
-                      options->address_first + learning->next);
+        address_write(frame + FRAME_MAC, rank, options->address_first + learning->next);
         if (!queue_send(lane->queue, frame, length))
             break; /* the device is full */
     }

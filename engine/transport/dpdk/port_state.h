@@ -57,7 +57,7 @@ struct transport_port {
     uint32_t room_max;  /**< capacity of a buffer */
     struct port_queue *queues;
     uint16_t queue_count;
-    uint64_t send_offloads; /**< in use: RTE_ETH_TX_OFFLOAD_ bits */
+    uint64_t send_offloads;         /**< in use: RTE_ETH_TX_OFFLOAD_ bits */
     bool spreads;                   /**< RSS distributes received frames over the queues */
     pthread_mutex_t responder_lock; /**< requests and answers may arrive at any queue */
     /**

@@ -41,7 +41,7 @@ struct udp_lane {
 
 struct udp_options {
     struct frame_options frame; /* first */
-    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: up to 4 MiB, as the kernel allows */
+    uint32_t receive_buffer;    /* SO_RCVBUF in bytes; 0: up to 4 MiB, as the kernel allows */
 };
 
 #define MEMBER(type, key, member) OPTION(type, udp_options, key, member)

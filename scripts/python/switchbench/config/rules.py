@@ -136,7 +136,7 @@ _TRANSPORT_KEYS = {
 }
 # Options of dpdk that have no effect on single frames.
 _MANY_FRAMES = (
-    "dither", "udp_sources_per_flow", "destination", "addresses", "address_block", "learning_rate",
+    "dither", "udp_sources_per_flow", "destination", "addresses", "learning_rate",
 )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], st
     if isinstance(options, DpdkOptions):
         keys: dict[str, object] = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
         yield options.header != "l2", keys, "with header l2 (with ipv4-udp or ipv6-udp)"
-        keys = {"address_block": 0, "learning_rate": 1000}
+        keys = {"learning_rate": 1000}
         several = "without `addresses`, of which each port has several"
         yield (options.addresses or 1) > 1, keys, several
         yield options.vlan is not None, {"pcp": 0}, "without `vlan`, whose tag carries it"

@@ -86,7 +86,6 @@ class DpdkOptions(PacketOptions):
     )
     destination: Literal["port", "broadcast", "multicast"] | None = None
     addresses: Annotated[int, number(1, 2**20, "the number of addresses")] | None = None
-    address_block: Annotated[int, number(0, 255, "an address block")] | None = None
     learning_rate: Annotated[int, number(1, 10_000_000, "the learning rate")] | None = None
 
 
