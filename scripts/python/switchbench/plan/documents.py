@@ -15,7 +15,6 @@ from typing import Any
 
 from ClusterShell.RangeSet import RangeSet
 
-from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Run, Trial
 
