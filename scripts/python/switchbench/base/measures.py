@@ -72,9 +72,7 @@ def _declared() -> Iterator[Measure]:
 
 # round_trip_p99_us, one_way_max_us ... by kind and figure (doc/reference/latency.md)
 LATENCY_MEASURES = {
-    f"{kind}_{name}_us": (kind, name)
-    for kind in LATENCY_KINDS
-    for name in LATENCY_FIGURES
+    f"{kind}_{name}_us": (kind, name) for kind in LATENCY_KINDS for name in LATENCY_FIGURES
 }
 MEASURES = {measure.key: measure for measure in _declared()} | {
     key: Measure(

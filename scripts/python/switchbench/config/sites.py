@@ -425,8 +425,7 @@ def _possible(port: PortKeys) -> tuple[str, ...]:
     return tuple(
         each.name
         for each in map(transports.of, transports.NAMES)
-        if any(getattr(port, device) for device in each.devices)
-        and not (each.raw and port.shared)
+        if any(getattr(port, device) for device in each.devices) and not (each.raw and port.shared)
     )
 
 

@@ -21,9 +21,7 @@ PhaseData = dict[str, Any]  # Arrow record batches of an ended phase, by table
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     name: name for name in ("maxerror_ns", "esterror_ns")
 }  # columns of a node's clock by the keys of its record
-_PER_PHASE = frozenset(
-    ("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION)
-)
+_PER_PHASE = frozenset(("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION))
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
 _LIVE = frozenset(("progress", "samples"))  # records for the screen, and for a table of their own
 
