@@ -310,7 +310,7 @@ def test_a_state_of_other_ports(tmp_path: Path, answers: Path, cli: Command) -> 
     for key, value in (("done", 9), ("rounds", [{"node9:e0": "p1"}]), ("rounds", [])):
         (out / "campaign.json").write_text(json.dumps(state | {key: value}))
         said = cli.refuses("campaign", out)
-        assert "campaign.json does not fit configuration.yaml" in said
+        assert "campaign.json does not match configuration.yaml" in said
 
 
 def test_a_terminal_is_waited_at(

@@ -415,7 +415,7 @@ def test_a_plan_goes_on_with_the_trials_that_are_left(tmp_path: Path) -> None:
     assert sorted(numbers(path)) == [0, 0, 1, 1, 2, 2, 3, 3]
     summary = summary_of(run, path, outcome)
     assert (summary["status"], summary["not_measured"]) == ("complete", [])
-    with pytest.raises(ConfigurationError, match="is left to measure: all trials are whole"):
+    with pytest.raises(ConfigurationError, match="is complete: all its trials were measured"):
         resume(path)
 
 

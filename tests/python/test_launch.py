@@ -301,7 +301,7 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
         "n[1-128]: accept it by `ssh n1`",
         "node[1,3]: done",
         "node2: no such device",
-        "node4: failed with status 3, without a word",
+        "node4: failed with status 3, without a message",
         "node5: node5 has no such device",
     ]
 

@@ -277,7 +277,7 @@ def test_plan_refuses(
 
 SET_REFUSED = {
     f"tests.{'9' * 5000}.load=5%": "there is no key tests.99",
-    f"{'a.' * 3000}b=1": "the key has more than 64 parts",
+    f"{'a.' * 3000}b=1": "the key has more than 64 dotted parts",
 }
 
 
@@ -415,7 +415,7 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path.chmod(0o600)
     other = tmp_path / "other.yaml"
     other.hardlink_to(path)
-    with pytest.raises(ConfigurationError, match="has 2 names"):
+    with pytest.raises(ConfigurationError, match="has 2 hard links"):
         documents.write_private(path, "three")
     other.unlink()
     monkeypatch.setattr(documents.os, "geteuid", lambda: 12345)

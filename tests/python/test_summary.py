@@ -263,7 +263,7 @@ def test_repeats_end_one_by_one() -> None:
 def test_a_second_record_of_a_flow_in_one_phase_is_refused(record: dict[str, Any]) -> None:
     feed = Feed(make_run(SITE, make_trial(SITE)))
     feed.take(record)
-    with pytest.raises(DamagedRecord, match="a second record of the"):
+    with pytest.raises(DamagedRecord, match="the node reported the"):
         feed.take(record)
 
 

@@ -371,7 +371,7 @@ def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path,
     files = {name: sealing.entry_of(directory / name) for name in sealing.files_of(directory)}
     (directory / "manifest.json").write_bytes(sealing.content(directory, files))
     (words, *_) = failures(directory, allowed=key.parent / "allowed")
-    assert "manifest.json.sig does not fit manifest.json" in words
+    assert "manifest.json.sig does not match manifest.json" in words
 
 
 def test_a_signed_manifest_is_not_renewed(directory: Path, key: Path) -> None:

@@ -177,7 +177,7 @@ def test_the_run_goes_on_without_them(allocated: Cluster, tmp_path: Path) -> Non
     site = allocated.site()
     result = allocated.run(tmp_path, configuration(site))
     assert result.status == 3
-    assert result.sentence.startswith("node4: Slurm starts nothing there (")
+    assert result.sentence.startswith("node4: Slurm can't start a step there (")
     asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
     result = allocated.run(tmp_path / "exclude", asked)
     assert result.status == 0, result.errors

@@ -180,7 +180,7 @@ def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -
         assert 0.5 * 50e6 < runs.payload_bps(record) < 0.96 * 50e6
     too_much = hosts.run(tmp_path / "more", asked | {"load": "96%"})
     assert too_much.status == 2
-    assert "node1:e0 is shared, so at most 95% is for it" in too_much.errors
+    assert "node1:e0 is shared, which allows 95% at most" in too_much.errors
 
 
 # --- bind and restore ----------------------------------------------------------------------------

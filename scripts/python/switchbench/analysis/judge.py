@@ -101,7 +101,7 @@ TrialKey = tuple[int, int]  # trial, repeat
 
 
 class ValueLocation(NamedTuple):
-    """Place where a value was observed; None does not apply, as the phase of a sum over phases."""
+    """Place where a value was observed; None: not applicable, as the phase of a sum over phases."""
 
     trial: int | None = None
     repeat: int | None = None
@@ -156,7 +156,7 @@ SAMPLES_MOST: Final = 8  # samples that are kept for a value of several phases
 
 
 def keep(samples: list[JudgedValue], sample: JudgedValue, reduce: str) -> None:
-    """Append a sample; many samples are replaced by few with the same value, place and doubts.
+    """Append a sample; above SAMPLES_MOST, replace the samples by their reduced value.
 
     A run has millions of samples: one for each phase and port.
     """
@@ -210,7 +210,7 @@ class ClauseJudge:
                 keep(samples, sample, self.clause.measure.over_phases)
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Judge a whole plan with the entries of its phases, if the clause is of such plans."""
+        """Judge a plan of several phases by its entry, if the clause applies to whole plans."""
         measure = self.clause.measure
         if not self.is_of_plans or trial not in self.wanted:
             return
@@ -452,7 +452,7 @@ def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool =
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Return a sentence on why nothing could be judged; None where something could.
+    """Return why no clause and no phase (of a suite: search) was judged; None where one was.
 
     `course`: of a suite, whose searches are judged instead of its trials.
     """

@@ -81,7 +81,7 @@ class _Odd:
     entry: PhaseEntry
 
     def finding(self, count: int, words: str) -> FindingEntry:
-        """Return a finding of this count, or of the sum of several alike."""
+        """Return the finding on this count; `count` may be a sum over several flows or phases."""
         entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
         return _finding(
             self.kind, "error", count,
@@ -106,7 +106,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass
 class _ObservedPhase:
-    """Rows of one phase."""
+    """Facts of one phase and the columns of its flows, a row for each flow."""
 
     facts: PhaseFacts
     columns: Columns
@@ -131,7 +131,7 @@ class Locator:
     """Collector of the summary's `location` and `findings`, phase by phase."""
 
     def __init__(self, run: Run) -> None:
-        """Begin without any phase."""
+        """Make a collector that has seen no phase yet."""
         self._site = run.site
         self._lab = run.site.lab is not None  # all hosts share one machine
         self._names = [port.name for port in run.site.ports]

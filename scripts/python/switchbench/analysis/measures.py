@@ -264,12 +264,12 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return the reader of a count of frames at destinations; NaN for transports without frames."""
+    """Return a function that reads a frame count of destinations; NaN where no frames count."""
     return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
 
 
 def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """Return the reader of a value of each flow's histograms."""
+    """Return a function that computes a value from the histogram of each flow."""
     return lambda flows: np.array(
         [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
     )

@@ -75,10 +75,10 @@ def _counted() -> list[tuple[str, str, str, Reduce, str]]:
 
 
 class PhaseResults:
-    """Maker of results of phases, from their rows and the run's nodes and ports."""
+    """Maker of phase results, from the rows of a phase and the run's nodes and ports."""
 
     def __init__(self, run: Run) -> None:
-        """Begin without any record."""
+        """Prepare the results of a run, without any record yet."""
         self.clocks = ClockTable(
             {port.name: node.name for node in run.site.processes for port in node.ports}
         )
@@ -483,7 +483,7 @@ class ClockTable:
     """Clocks of nodes by phase, by which one-way delays are corrected."""
 
     def __init__(self, nodes: Mapping[str, str]) -> None:
-        """Begin without any record; `nodes`: the node of each port."""
+        """Make a table without clocks; `nodes`: the node of each port."""
         self._nodes = nodes
         self._ready: dict[str, Record] = {}
         self._wall_offset_ns: int | None = None  # UTC - run time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sealing of a results directory: clauses fixed before traffic, manifest, signature.
+"""Sealing of a results directory: acceptance clauses fixed before traffic, manifest, signature.
 
 manifest.json has the SHA-256 of every file of the directory, and the run's identity. The directory
 determines it byte by byte, so that a change of the manifest shows, too. Signatures are detached
@@ -224,7 +224,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
                 "(ssh-keygen(1))"
             )
     common = ("-n", NAMESPACE, "-s", str(signature))
-    unfit = f"{signature} does not fit {message.name}"
+    unfit = f"{signature} does not match {message.name}"
     if allowed is None:
         printed = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
         whose = printed.partition(" with ")[2]
@@ -280,7 +280,7 @@ def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
 
 
 def _last_line(output: bytes) -> str:
-    """Return the last line of a program's output that says something."""
+    """Return the last line of ssh-keygen's output that is neither empty nor a progress message."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
     lines = [line for line in lines if line and not line.startswith("Signing data on")]
     return lines[-1].removeprefix("Enter passphrase: ").rstrip(".") if lines else ""
@@ -296,7 +296,7 @@ RECORD = "clauses"  # type of the record
 
 
 def fix_clauses(run: Run, directory: RunDirectory) -> None:
-    """Write the clauses and their hash, before the first node starts."""
+    """Write the acceptance clauses and their hash before the first node starts."""
     if not run.expectations:
         return
     replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
@@ -430,7 +430,8 @@ def _verdict(
     """Yield the checks of the verdict and its basis, recomputed from plan and tables."""
     if isinstance(again, SwitchbenchError):
         raise ConfigurationError(
-            f"the clauses can't be judged again here (--no-again omits this check): {again}"
+            f"the verdict on the acceptance clauses can't be recomputed from the tables: {again} "
+            "(--no-again skips this check)"
         ) from None
     try:
         kept = source.load(directory / CONFIGURATION)

@@ -41,7 +41,7 @@ class SweepTable:
     """Gatherer of ping-pong times, phase by phase, for curves by message size."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """`trials` by id and repeat."""
+        """Make a gatherer without any times; `trials`: by id and repeat."""
         self._trials = trials
         self._flows: dict[tuple[int, int, str], Flows] = {}
 

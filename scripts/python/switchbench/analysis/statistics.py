@@ -59,7 +59,7 @@ def gammaln(values: NDArray[Any]) -> Any:
 
 
 def greatest_by_chance(count: Floats) -> Floats:
-    """Return the lag-1 coefficient that 5 to 6 % of independent repeats exceed.
+    """Return the lag-1 autocorrelation that 5 to 6 % of independent samples exceed by chance.
 
     The normal distribution with the coefficient's exact mean and variance (Moran 1948), both about
     a sample's own mean.
@@ -175,7 +175,7 @@ class RepeatTable:
     """
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        """Begin with the planned trials."""
+        """Make a table of the planned trials, without any values."""
         self._points: dict[int, _Point] = {}
         for trial in trials:
             self.expect(trial)

@@ -69,7 +69,7 @@ class Measurement:
         return any(value.key == key for value in self.subtest.values)
 
     def answer(self, facts: TrialFacts) -> None:
-        """Take the result of the trial."""
+        """Add the result of the trial that `trial` proposed."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -110,7 +110,7 @@ class Measurement:
 
     @property
     def is_judged(self) -> bool:
-        """Return whether its trials show anything of the device."""
+        """Return whether a result of the measurement describes the device, not only the tester."""
         return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
@@ -145,7 +145,7 @@ class SuiteCourse:
         self._advance()
 
     def answer(self, facts: TrialFacts) -> None:
-        """Take the result of the trial, and choose the next one."""
+        """Add the result of the trial, and choose the next trial."""
         self.measurements[-1].answer(facts)
         self._identity += 1
         self._advance()

@@ -446,9 +446,10 @@ NOTABLE_SHARE = 0.001  # share of the port's own frames
 
 
 def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
-    """Yield ports at which frames of other senders were notable, or may have displaced frames.
+    """Yield each port with much foreign traffic: its name, its foreign and its displaced frames.
 
-    Each with the number of foreign frames, and of displaced frames.
+    Foreign frames come from senders outside the run. Displaced frames are frames of the run that
+    may be lost because of them.
     """
     came = or_zero(result.ports.floats("unexpected"))
     own = or_zero(result.ports.floats("received_frames"))
@@ -490,7 +491,7 @@ KILLED = (
 
 
 def is_begun_only(summary: SummaryDocument) -> bool:
-    """Return whether the run's command could not complete this summary.
+    """Return whether the summary was begun and never completed, as after a killed command.
 
     A directory of imported results has no trials of its own.
     """
@@ -542,8 +543,8 @@ def remade(
         except DAMAGE as error:
             why = " ".join(str(error).split())
             raise ConfigurationError(
-                f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}; "
-                "one of these files is damaged or of another run: copy the whole directory again"
+                f"{directory}: the tables do not match {PLAN} ({type(error).__name__}: {why}): "
+                "a file is damaged or from another run: copy the whole directory again"
             ) from None
 
 
@@ -572,7 +573,7 @@ def feed(summary: Summary, directory: Path, events: Collection[str] | None = Non
         for phase in tables.phases():
             summary.take_phase(phase)
     except DamagedRecord as error:
-        raise ConfigurationError(f"{directory}: the tables do not fit {PLAN}: {error}") from None
+        raise ConfigurationError(f"{directory}: the tables do not match {PLAN}: {error}") from None
     summary.close_ended()
 
 

@@ -86,7 +86,7 @@ def loss_location(result: m.PhaseResult) -> Entry:
 
 
 def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bool:
-    """Return whether the ports' counters miss as many frames as the flows do.
+    """Return whether the lost frames by the ports' counters equal those by the flows' counts.
 
     Arriving frames of no flow count, too; foreign frames may have come before the counters were
     first read. The counters may differ by the frames of the ARP/ND responder and the probes. If a

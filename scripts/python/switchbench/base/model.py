@@ -262,7 +262,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class ScheduleShape:
-    """Size of one repetition of a schedule, over all phases of the plan."""
+    """Steps, messages and bytes of one repetition of a schedule, summed over all phases."""
 
     steps: int  # of the rank with most steps
     messages: int  # messages of all ranks in all phases

@@ -209,8 +209,7 @@ def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
         host, settings = _HOST.fullmatch("".join(words[:1])), words[1:]
         if host is None or not all(map(_SETTING.fullmatch, settings)):
             raise ConfigurationError(
-                f"--hosts {path}, line {number}: {shown(line)} is not a line of a file of hosts: "
-                f"{_FORMS}"
+                f"--hosts {path}, line {number}: {shown(line)} is invalid; valid lines are {_FORMS}"
             )
         named = [one.partition("=")[2] for one in settings if one.startswith("ansible_host=")]
         yield host[1], "".join(named[-1:])

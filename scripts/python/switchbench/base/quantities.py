@@ -60,7 +60,7 @@ class Quantity:
         """Return the number in the smallest unit; ValueError where it is not whole."""
         number = self.parse(value)
         if number != int(number):
-            raise ValueError(f"{shown(value)} is not a whole number of the smallest unit")
+            raise ValueError(f"{shown(value)} is not a multiple of 1{next(iter(self.units))}")
         return int(number)
 
     def text(self, number: int) -> str:

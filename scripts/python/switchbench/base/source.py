@@ -438,5 +438,5 @@ def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
     if "" in path:
         raise ConfigurationError(f"{mark}: the key has an empty part between its dots")
     if len(path) > DEPTH_MOST:
-        raise ConfigurationError(f"{mark}: the key has more than {DEPTH_MOST} parts")
+        raise ConfigurationError(f"{mark}: the key has more than {DEPTH_MOST} dotted parts")
     return path, _parse(text, str(mark), lines=False)[0], mark

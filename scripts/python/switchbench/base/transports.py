@@ -28,7 +28,7 @@ class Transport:
 
     @property
     def raw(self) -> bool:
-        """Return true for a transport of whole devices, whose frames have own addresses."""
+        """Return true for a transport that drives a whole device and sets the frames' addresses."""
         return "vdev" in self.devices
 
     @property

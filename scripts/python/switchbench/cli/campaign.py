@@ -158,7 +158,8 @@ def _resume(args: argparse.Namespace) -> Campaign:
     known = progress.rounds and all(places.keys() == testers for places in progress.rounds)
     if run.site.device is None or not known or not 0 <= progress.done <= len(progress.rounds):
         raise ConfigurationError(
-            f"{path} is not a campaign's directory: {STATE} does not fit {CONFIGURATION}"
+            f"{path} is not a campaign's directory: {STATE} does not match "
+            f"{CONFIGURATION}: one of them is damaged or from another campaign"
         )
     return Campaign(path, run, run.site.device, progress)
 

@@ -338,8 +338,8 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ConfigurationError(
-            f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}: copy the "
-            "whole directory again"
+            f"{directory}: the tables do not match {PLAN} ({type(error).__name__}: {why}): a file "
+            "is damaged or from another run: copy the whole directory again"
         ) from None
     return {**found, "problems": [*found["problems"], *cut_streams(directory)]}
 

@@ -86,7 +86,7 @@ def table_command(args: argparse.Namespace) -> int:
         show_imported(shown, console, everything=args.all)
         SummaryPrinter(shown, console, args.all).print(str(args.directory))
     if damage and damage[0] != NOT_ENDED:
-        raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")
+        raise ConfigurationError(f"{'; '.join(damage)} (--again writes the rebuilt {SUMMARY})")
     return int(shown["exit_status"])
 
 

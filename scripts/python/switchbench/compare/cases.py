@@ -137,7 +137,7 @@ _MATRIX = (
 
 
 class Differing(NamedTuple):
-    """Setting with different values in the results; `of` is its case, "" for the whole run."""
+    """Setting whose value differs between results; `of`: compared case, "" for the whole run."""
 
     of: str
     setting: str
@@ -544,7 +544,7 @@ def _path(subject: Subject, entry: Entry) -> str:
 
 
 def _plans(subject: Subject) -> Iterator[_Figure]:
-    """Yield the figures of full-load plans of two ranks: one flow, and one in each direction."""
+    """Yield the rates of two ranks at full load: of one flow, and of one in each direction."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
         full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= _FULL_LOAD)

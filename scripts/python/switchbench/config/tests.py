@@ -420,7 +420,7 @@ class _Resolver:
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
-    """Return a port without the transport, or None."""
+    """Return the first port that can't use the transport; None where all can."""
     return next((port for port in ports if transport not in port.transports), None)
 
 

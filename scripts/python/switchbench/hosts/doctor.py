@@ -447,7 +447,7 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int
         return [int(place) for place in one["answered"]], clock, off
     except (ValueError, LookupError, TypeError):
         shown = line[:_SHOWN].decode(errors="replace").strip()
-        return f"its engine says what is not understood ({shown!r})"
+        return f"its engine printed an unexpected line ({shown!r})"
 
 
 def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:

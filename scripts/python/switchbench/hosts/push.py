@@ -333,7 +333,7 @@ _TAKE_S = 300.0  # 14 MB, through a gateway that all hosts share
 
 @dataclass(frozen=True)
 class PushOrder:
-    """Engine to install on each host: the collection, its folder and its capabilities."""
+    """Engine to install on each host: its files, their folder and the file capabilities to set."""
 
     collection: Collection
     privilege: str
@@ -414,7 +414,7 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[st
 
     def result(host: str, answer: Answer) -> Answer:
         if answer.status is None:
-            why: str | None = "it took too long: it is not known what it has; push again"
+            why: str | None = "no answer in time: the copy may be incomplete; push again"
         elif host not in done:
             last = (answer.errors or answer.output or ["without a word"])[-1]
             why = refusal(host, answer, "sh") or last.rpartition(_OURS)[2].strip()

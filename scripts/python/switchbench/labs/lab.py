@@ -110,7 +110,7 @@ def find(name: str) -> Lab:
     known = state.read(name)
     if known is None:
         up_now = ", ".join(state.labs()) or "none"
-        raise LabError(f"lab {name} is not up (up are: {up_now})")
+        raise LabError(f"lab {name} is not up (labs that are up: {up_now})")
     return Lab(name, known.topology)
 
 

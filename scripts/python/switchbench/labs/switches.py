@@ -290,7 +290,7 @@ def _say(lab: str, topology: Topology, word: str) -> None:
             pipe = os.open(commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:  # no process reads commands
             said = _last_words(_file(lab, number, "log"))
-            words = f"; its last words: {said}" if said else ""
+            words = f"; its last output: {said}" if said else ""
             raise LabFailedError(
                 f"module {module} of lab {lab}, a modelled switch, has ended{words}"
             ) from None

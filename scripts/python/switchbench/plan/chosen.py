@@ -39,7 +39,7 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
     taken = next((name for name in more if name in site.networks), None)
     if taken is not None:
         raise ConfigurationError(
-            f"suite: incast needs the name {taken} for a network of its own: rename the site's"
+            f"suite: incast adds a network {taken}, a name that the site uses: rename the site's"
         )
     processes = (
         (process, tuple(further[port.name] for port in process.ports if port.name in further))
@@ -130,8 +130,8 @@ def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
             raise ConfigurationError(
-                f"suite: needs frames at a set load, and {trial.pattern['name']} over "
-                f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
+                f"suite: needs frames at a set load, which {trial.pattern['name']} over "
+                f"{trial.transport} ({trial.traffic}) can't send: use dpdk or udp, traffic: stream"
             )
         subtest, number = SUITES[suite].subtest(trial.parameters.get(SUBTEST)), len(found)
         if subtest.two_transports and subtest.variants is not None:

@@ -47,7 +47,7 @@ def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
             )
     interval_ns, window_ns = point.interval or 0, point.window
     if window_ns and interval_ns > window_ns and place.given("interval"):
-        text = f"{quantities.DURATION.text(interval_ns)} is longer than the window: none would end"
+        text = f"{quantities.DURATION.text(interval_ns)} is longer than the window"
         raise place.problem("interval", text)
 
 
@@ -92,12 +92,12 @@ def _frames(point: ResolvedSettings) -> Refusals:
     header, carrier = rules.frame_header(point), transports.of(point.transport)
     if point.traffic == "burst" and not carrier.bursts:
         able = " or ".join(each.name for each in transports.TRANSPORTS if each.bursts)
-        yield "traffic", f"{carrier.name} sends no bursts of a counted length: take {able}"
+        yield "traffic", f"{carrier.name} can't send bursts of a set number of frames: use {able}"
     if point.dpdk is not None and point.dpdk.destination not in (None, "port"):
         if header.header != "l2":
-            yield "dpdk.destination", "frames to all ports have header l2"
+            yield "dpdk.destination", "broadcast and multicast frames need header l2"
         if (header.addresses or 1) > 1:
-            yield "dpdk.addresses", "of frames to all ports, each port has one address"
+            yield "dpdk.addresses", "broadcast and multicast frames need one address per port"
     if rules.carries_messages(carrier.name, point.traffic):
         room = (point.frame_max or rules.FRAME_MOST) - rules.HEADERS[header.header]
         room, size = room - rules.SIGNATURE_FCS, max(point.sizes)
@@ -136,24 +136,23 @@ def _verbs(point: ResolvedSettings) -> Refusals:
         text = f"service {service} has no operation {operation}: it can {listed(able)}"
         yield "verbs.operation verbs.service", text
     if point.forward and service != "rc":
-        text = f"a chain is forwarded over service rc only: what {service} loses could not be sent"
-        yield "forward", f"{text} on"
+        yield "forward", f"a chain needs service rc: {service} does not retransmit lost messages"
     carried = rules.largest_path_mtu(frame_max) if frame_max else rules.PATH_MTUS[-1]
     mtu = verbs.mtu or carried
     if mtu > carried:
         yield (
             "verbs.mtu",
-            f"{mtu} bytes and RoCE's headers do not fit the ports' MTU of "
+            f"{mtu} bytes and RoCE's headers exceed the ports' MTU of "
             f"{frame_max - rules.ETHERNET_HEADER_FCS}: at most {carried}",
         )
     if service == "ud" and max(point.sizes) > mtu:
         yield (
             "message_size verbs",
-            f"a message of {max(point.sizes)} bytes is more than service ud sends: one packet, at "
-            f"most {mtu} bytes here",
+            f"a message of {max(point.sizes)} bytes is too large: service ud sends one packet per "
+            f"message, of at most {mtu} bytes here",
         )
     if point.traffic == SCHEDULE:
-        words = "a schedule needs service rc and operation send, not by"
+        words = "a schedule needs service rc and operation send, not"
         if service != "rc":
             yield "verbs.service", f"{words} {service}"
         if operation != "send":
@@ -170,21 +169,21 @@ def _messages(point: ResolvedSettings) -> Refusals:
             ("verbs.queue_pairs", "queue pair", verbs.queue_pairs if verbs else 1),
         ):
             if count > 1:
-                yield key, f"{what} goes by one {noun}, not {count}: leave it out here"
+                yield key, f"{what} uses only one {noun}, but {count} are set: remove this key"
     if point.traffic != SCHEDULE:
         if rules.carries_messages(point.transport, point.traffic) and min(point.sizes) == 0:
-            text = "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB"
+            text = "a message of 0 bytes is allowed in a schedule only; others have 1 byte to 1GiB"
             yield "message_size", text
         return
     if not transports.of(point.transport).reliable:
-        text = f"{point.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
+        text = f"{point.transport} can't carry a schedule: {transports.BY_STEPS_ONLY}"
         yield "transport", text
 
 
 def _times(point: ResolvedSettings) -> Refusals:
     if point.window is not None and point.window < WINDOW_LEAST_NS:
         found, least = map(quantities.DURATION.text, (point.window, WINDOW_LEAST_NS))
-        yield "window", f"{found} is too short to measure in: {least} at least"
+        yield "window", f"{found} is too short to be measured: at least {least}"
 
 
 def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
@@ -195,7 +194,7 @@ def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
     of_line = percent if percent is not None or not line_bps else 100 * wanted_bps / line_bps
     if port.engine.get("shared") and of_line is not None and of_line > rules.SHARED_PERCENT:
         most = rules.SHARED_PERCENT
-        return f"{of_line:g}% of line: {port.name} is shared, so at most {most:g}% is for it"
+        return f"{of_line:g}% of line rate: {port.name} is shared, which allows {most:g}% at most"
     if percent is not None and percent > 100:
         of = f" for each of its senders: {percent:g}% of {port.name}" * (share != 1)
         return f'"{quantities.load_text(load)}" is above line rate{of}: at most 100%'
@@ -205,7 +204,7 @@ def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
             return None
         return (
             f"{load.percent:g}% of an unknown line rate: {port.name} is not shaped, so give the "
-            "load in bit/s (100Mbit) or frames/s (10kfps), or the site a `line_rate`"
+            "load in bit/s (100Mbit) or frames/s (10kfps), or set the site's `line_rate`"
         )
     if line_bps and wanted_bps > line_bps:
         return (
@@ -287,8 +286,7 @@ def _searches(
     """Return a suite's planned searches, and the site with the further ports that some need."""
     for number, clause in enumerate(reading.expectations):
         if clause["measure"].partition(".")[0] != reading.model.suite:
-            words = f"suite {reading.model.suite} chooses the trials"
-            text = f"{clause['measure']} is not judged where {words}"
+            text = f"{clause['measure']} is not a measure of suite {reading.model.suite}"
             raise reading.document.problem(("expect", number, "measure"), text)
     try:
         searches = searches_of(str(reading.model.suite), trials)
@@ -354,7 +352,7 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
         name = f" ({clause['id']})" if "id" in clause else ""
         found = excluding(clause["where"], trials)
         if found is None:
-            text = "each key holds for some trial of this run, but all of them together for none"
+            text = "each key matches a trial of this run, but no trial matches all of them"
             raise reading.document.problem(("expect", i, "where"), f"{text}{name}")
         key, there = found
         asked = clause["where"][key]
@@ -523,8 +521,8 @@ def _pattern(
         if pattern != found[0]:
             raise place.problem(
                 "concurrent_networks",
-                f"{parts[0].network} and {part.network} number their ranks differently "
-                "for these names: test them one after the other",
+                f"{parts[0].network} and {part.network} have different ranks for "
+                "these port names: test them one after the other",
             )
     return found[0]
 

@@ -121,15 +121,15 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
             if fps > cores * core_fps:
                 raise ConfigurationError(
                     f"{name}: {fps:.6g} frames/s (trial {own.id}) are more than {cores} core(s) "
-                    f"can send with {port['driver']}: {cores * core_fps:.6g} at the very best; "
-                    "ask for less, or give it more queues and cores"
+                    f"can send with {port['driver']}: {cores * core_fps:.6g} at most; "
+                    "lower the load, or give the port more queues and cores"
                 )
             busy[node] = busy.get(node, 0.0) + fps / core_fps
             if busy[node] > lent:
                 raise ConfigurationError(
-                    f"{node}: the frames of its ports (trial {own.id}) need {busy[node]:.1f} cores "
-                    f"at the very best, and {lent} worker(s) send them: ask for less, give it more "
-                    "cores, or pack fewer ports into a process"
+                    f"{node}: the frames of its ports (trial {own.id}) need at least "
+                    f"{busy[node]:.1f} cores, and {lent} worker(s) send them: lower the load, give "
+                    "the node more cores, or pack fewer ports into a process"
                 )
 
 
@@ -262,8 +262,8 @@ def hand_job(run: Run, run_id: str) -> str:
             number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
         if number == 0:
             raise ConfigurationError(
-                "control.udp_port: 0 leaves the port open, but the nodes of a job that is started "
-                "by hand have to know it"
+                "control.udp_port: 0 chooses a free port, but nodes that are started by hand need "
+                "a fixed one"
             )
         address = numeric_address(process.name, f"{host}:{number}")
         processes.append(replace(process, control={**process.control, "address": address}))
@@ -306,17 +306,17 @@ def write_private(path: Path, text: str) -> None:
         status, lack = os.fstat(file.fileno()), ""
         mode = stat.S_IMODE(status.st_mode)
         if not stat.S_ISREG(status.st_mode):
-            lack = "is no regular file"
+            lack = "is not a regular file"
         elif status.st_uid != os.geteuid():
             lack = f"belongs to user {status.st_uid}"
         elif status.st_nlink != 1:
-            lack = f"has {status.st_nlink} names (hard links)"
+            lack = f"has {status.st_nlink} hard links"
         elif mode != PRIVATE_MODE:
             lack = f"has mode {mode:04o}"
         if lack:
             raise ConfigurationError(
-                f"{path}: {lack}, and a job holds the run's key: it has to be a file of yours "
-                "with mode 0600 and one name; remove it"
+                f"{path}: {lack}; a job file contains the run's secret key, so it must be a "
+                f"regular file that you own, with mode 0600 and one hard link: remove {path}"
             )
         file.truncate()
         file.write(text)

@@ -47,7 +47,7 @@ class _Phase:
                 row = self._flows.setdefault((record["network"], src, dst), row)
                 if row[f"{side}_reported"]:
                     raise DamagedRecord(
-                        f"a second record of the {side} of {src} -> {dst} in one phase"
+                        f"the node reported the {side} of flow {src} -> {dst} twice in one phase"
                     )
                 row[f"{side}_reported"] = True
                 measures = record.get("measures") or {}
@@ -78,7 +78,8 @@ class _Phase:
                 network, src, dst, kind = (row[name] for name in ("network", "src", "dst", "kind"))
                 if self._times.setdefault((network, src, dst, kind), row) is not row:
                     raise DamagedRecord(
-                        f"a second record of the {kind} times of {src} -> {dst} in one phase"
+                        f"the node reported the {kind} times of flow {src} -> {dst} twice in "
+                        "one phase"
                     )
 
     def tables(self, moment: Moment) -> PhaseData:
@@ -224,7 +225,7 @@ class Expected:
         """Raise DamagedRecord where no node of this run can have written the record."""
         node = record.get("node")
         if node not in self._nodes:
-            raise DamagedRecord(f"the record names node {node!r}, which this run does not have")
+            raise DamagedRecord(f"the record comes from node {node!r}, which is not in this run")
         if "trial" in record:
             number, phase, network = map(record.get, ("trial", "phase", "network"))
             own = phase if isinstance(phase, int) else PROBE  # some types have no declared form

@@ -63,7 +63,7 @@ _TIME_MASK = np.uint64((1 << 48) - 1)
 
 
 def parquet_file(directory: Path, table: str) -> Path:
-    """Return the path of a table after the end of the run."""
+    """Return the path of the Parquet file that holds a table once the run has ended."""
     return directory / f"{table}.parquet"
 
 
@@ -155,7 +155,8 @@ class TableWriter(AbstractContextManager["TableWriter"]):
             data = b"?"
         if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
             raise DamagedRecord(
-                f"the record's data are not samples of {_SAMPLE.itemsize} bytes in base64"
+                f"`data` are not samples of {_SAMPLE.itemsize} bytes in base64, or the rank or "
+                "phase is out of range"
             )
         found = np.frombuffer(data, dtype=_SAMPLE)
         row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
@@ -619,7 +620,7 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     if run.searches:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
-        raise ConfigurationError(f"nothing of {directory} is left to measure: all trials are whole")
+        raise ConfigurationError(f"{directory} is complete: all its trials were measured")
     _rewrite(directory, lambda table, data: (data.filter(_kept(table, data, run, begun)), None))
     return run, begun
 

@@ -152,7 +152,7 @@ def refuse_other_keys(value: object, part: str, file: Path) -> None:
 
 
 def checked(summary: Entry, file: Path) -> SummaryDocument:
-    """Return a summary with all parts filled in; ConfigurationError if its form is another."""
+    """Return a summary with missing parts filled in; ConfigurationError for an invalid value."""
     refuse_other_keys(summary, "SummaryDocument", file)
     return {**_LACKING, **summary}
 

@@ -169,7 +169,7 @@ def _show_compared(one: Compared, console: Console) -> None:
 
 
 def _without_line(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without percent of line if all lines have one rate."""
+    """Return the rows without those of percent of line rate that repeat the mean rate's change."""
     rates = {row["pair"]: row["percent"] for row in rows if row["measure"] == "mean_rate"}
     return [
         row

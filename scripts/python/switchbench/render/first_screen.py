@@ -386,7 +386,7 @@ def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
 
 
 def _limit_words(limits: Sequence[Entry]) -> str:
-    """Return the worst value of each kind of tester limit, in words."""
+    """Return how far the test hosts limited these phases, such as "start up to 3.0 ms late"."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):
         words.append(f"offered load up to {short:.1f} % below intended")

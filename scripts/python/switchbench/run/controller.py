@@ -313,8 +313,8 @@ class Controller:
         course = replayed(self._run, self.summary.facts)
         if course.trial is not None and course.trial.id != len(self._run.trials):
             raise RunError(
-                "the trials do not follow from the results before them, so the run can't be "
-                "continued: start a new run"
+                "the recorded trials differ from those that the search would choose, so the run "
+                "can't be continued: start a new run"
             )
         while (trial := course.trial) is not None:
             self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
@@ -397,7 +397,7 @@ class Controller:
         try:
             record = parse(line)
             if record.get("node") != node.name:
-                raise DamagedRecord(f"the record names node {record.get('node')!r}")
+                raise DamagedRecord(f"the record has another node's name, {record.get('node')!r}")
             self._expected.check(record)
             self._take_checked(record)
             self._watcher.record(record)
@@ -418,7 +418,7 @@ class Controller:
         elif kind == "trial":
             node.trials_ended += 1
         elif kind == "error":
-            text = record.get("text") or "the run can not go on"
+            text = record.get("text") or "the node can't continue the run"
             self._fault(_error(f"{node.place}: {text}", record))
         elif kind == "event" and record.get("kind") == "bind":
             self._binder.bind(node.name)

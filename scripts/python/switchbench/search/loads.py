@@ -53,7 +53,7 @@ class TrialLoss:
 class End(Enum):
     """Ways in which a search ends, each with its sentence; facts fill in the braces."""
 
-    REACHED = "The bounds are as near to each other as the goal asks."
+    REACHED = "The bounds are as close as the goal requires."
     DONE = "All trials were measured."
     IN_PROGRESS = "The run ended before this measurement was complete."
     LOSS_AT_MIN = (

@@ -51,25 +51,25 @@ class Fabric:
 
     def _mistakes(self) -> Iterator[str]:
         names = Counter([*self.hosts, *self.switches])
-        yield from (f"{name} stands {n} times" for name, n in names.items() if n > 1)
+        yield from (f"name {name} is used {n} times" for name, n in names.items() if n > 1)
         if len(self.hosts) < 2:
             yield f"has {len(self.hosts)} hosts; a network has at least two"
         for link in self.links:
             ends = f"the link between {link.a} and {link.b}"
             yield from (f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names)
             if link.a == link.b:
-                yield f"{ends} joins it to itself"
+                yield f"{ends} connects a device to itself"
         between = Counter(frozenset((link.a, link.b)) for link in self.links)
         for both, n in between.items():
             if n > 1:
                 ends = " and ".join(sorted(both))
-                yield f"{ends} are joined by {n} links; parallel cables are one link"
+                yield f"{ends} have {n} links between them: write parallel cables as one link"
         reached = reachable(self.graph, self.hosts[0], self.transit)
         lost = [host for host in self.hosts if host not in reached]
         lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
         if lost:
             others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            yield f"is in parts: there is no way from {self.hosts[0]} to {lost[0]}{others}"
+            yield f"is not connected: there is no path from {self.hosts[0]} to {lost[0]}{others}"
 
     @cached_property
     def graph(self) -> Graph:
@@ -245,7 +245,7 @@ class Routes:
         if stranded[np.unique(self._gate)].any():
             source, destination = np.argwhere(stranded[self._gate])[0]
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
-            raise TopologyError(f"{self.fabric.name}: there is no way from {ends}")
+            raise TopologyError(f"{self.fabric.name}: there is no path from {ends}")
         return steps
 
 
@@ -259,7 +259,7 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
     if unlimited_bps is None:
         unknown = [cable.name for cable in topology.cables if cable.rate_bps == UNSHAPED]
         if unknown:
-            words = f"the rate of {unknown[0]} is not limited: nothing can be computed"
+            words = f"the rate of {unknown[0]} is not limited, so no rate can be predicted"
             raise TopologyError(f"{topology.name}: {words}")
     other = unlimited_bps or 0
     access = (CableBundle(node.name, node.module, node.rate_bps or other) for node in switched)

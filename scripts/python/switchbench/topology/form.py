@@ -322,8 +322,8 @@ def device_of(keys: DeviceKeys, name: str) -> Device:
             raise ValueError(f"groups.{group}: the device has no port {strange[0]!r}")
     if keys.chain and len(ports) % 2:
         raise ValueError(
-            f"chain: {len(ports)} ports can't be chained: frames go in by one port and out by the "
-            "next, so that their number has to be even"
+            f"chain: {len(ports)} ports can't be chained: frames enter by one port and leave by "
+            "the next, so the number of ports must be even"
         )
     return Device(keys.name or name, ports, groups, keys.chain)
 
@@ -368,9 +368,11 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
     users: dict[str, str] = {}
     for tester, port in places.items():
         if port not in device.ports:
-            raise ValueError(f"ports: {tester} is in {port}, and {device.name} has no such port")
+            raise ValueError(
+                f"ports: {tester} is connected to {port}, but {device.name} has no port {port}"
+            )
         if port in users:
-            raise ValueError(f"ports: {users[port]} and {tester} are both in {port}")
+            raise ValueError(f"ports: {users[port]} and {tester} are both connected to {port}")
         users[port] = tester
     if device.chain:
         first, *last = sorted(device.ports.index(port) for port in places.values())

@@ -127,14 +127,14 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
                 missing = other if other not in devices else f"{other}[{other_port}]"
                 raise ConfigurationError(
                     f"{source}: {device.description or guid} port {number} leads to {missing}, "
-                    "which the file does not describe: the file is cut"
+                    "which the file does not describe: the file is incomplete"
                 )
             back = devices[other].ports[other_port]
             if back[:2] != (guid, number):
                 raise ConfigurationError(
                     f"{source}: {device.description or guid} port {number} leads to "
-                    f"{other}[{other_port}], which leads to {back[0]}[{back[1]}]: a cable has two "
-                    "ends"
+                    f"{other}[{other_port}], which leads to {back[0]}[{back[1]}]: the file "
+                    "contradicts itself"
                 )
 
 
@@ -147,8 +147,8 @@ def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
             continue
         if said in seen:
             raise ConfigurationError(
-                f"{source}: two channel adapters are called {said!r}: their hosts can't be told "
-                "apart until they have node descriptions of their own (rdma-ndd)"
+                f"{source}: two channel adapters have the node description {said!r}: give each "
+                "host its own (rdma-ndd), so that the hosts differ"
             )
         seen.add(said)
 
@@ -196,8 +196,6 @@ def _bps(rest: str, where: str, rate_bps: int | None) -> int:
         raise ConfigurationError(
             f"{where}: {found[0]} is not a known rate (known: {', '.join(LANE_BPS)})"
         )
-    if int(found[1]) == 0:
-        raise ConfigurationError(f"{where}: {found[0]}: a link without lanes carries nothing")
-    if int(found[1]) > _MOST_LANES:
-        raise ConfigurationError(f"{where}: {found[0]}: a link has at most {_MOST_LANES} lanes")
+    if not 1 <= int(found[1]) <= _MOST_LANES:
+        raise ConfigurationError(f"{where}: {found[0]}: a link has 1 to {_MOST_LANES} lanes")
     return int(found[1]) * LANE_BPS[found[2]]

@@ -89,7 +89,7 @@ def parse(
     `where` is the prefix of each error sentence.
     """
     if not isinstance(document, dict):
-        raise TopologyError(f"{where}: is not a mapping of keys, as a topology has to be")
+        raise TopologyError(f"{where}: is not a topology: a mapping of keys is needed")
     try:
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
@@ -102,7 +102,7 @@ def parse(
 
 # Sentences for pydantic's kinds of error; other kinds keep pydantic's sentence.
 _SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
-    "extra_forbidden": lambda error: "is not a key that a topology has here",
+    "extra_forbidden": lambda error: "unknown key",
     "missing": lambda error: "is missing",
     "value_error": lambda error: str(error["ctx"]["error"]),
     "literal_error": lambda error: (
@@ -110,7 +110,7 @@ _SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
         + (
             "this version reads format 1"
             if error["loc"] == ("topology",)
-            else f"it can be {error['ctx']['expected']}"
+            else f"valid values are {error['ctx']['expected']}"
         )
     ),
     "string_pattern_mismatch": lambda error: (
@@ -218,7 +218,7 @@ def _device(file: File) -> Device | None:
         return None
     modules = file.modules or []
     if len(modules) != 1 or file.kind in (ROUTED, SITE):
-        raise TopologyError("device: is the only module of a lab, and this one has other parts")
+        raise TopologyError("device: only a lab with one switch module can have one")
     if file.device.chain and file.kind != MODEL:
         raise TopologyError("device.chain: goes with `kind: model` only")
     try:
@@ -236,7 +236,7 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
         module = _module_of(group, file, where)
         for name in _expand(names, where):
             if name in seen:
-                raise TopologyError(f"{where}: node {name!r} already stands in {seen[name]}")
+                raise TopologyError(f"{where}: node {name!r} is already in {seen[name]}")
             seen[name] = where
             own = file.overrides.get(name, Override())
             index = len(seen)
@@ -244,7 +244,7 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
             if file.kind == ROUTED and not module:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
                     raise TopologyError(
-                        f"{where}: is on no module, so it has `links` with rates alone"
+                        f"{where}: without a module, only its `links` have a rate and a queue"
                     )
                 yield AttachedHost(name, index, "", "", UNSHAPED, file.queue)
                 continue
@@ -257,7 +257,7 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
 
 
 def _module_of(group: Nodes, file: File, where: str) -> str:
-    """Return the module of a group of nodes; "" for none in a routed lab."""
+    """Return the switch module that connects a group of nodes; "" for none in a routed lab."""
     modules = file.modules or []
     if group.module is None and file.kind == ROUTED:
         return ""
@@ -293,7 +293,7 @@ def _rate_bps(where: str, *rates: int | None) -> int:
     """Return the first rate that is set."""
     rate_bps = _first(*rates)
     if rate_bps is None:
-        raise TopologyError(f"{where}: has no rate, and there is no `rate` for all")
+        raise TopologyError(f"{where}: has no rate, and the topology has no `rate` either")
     return rate_bps
 
 
@@ -356,13 +356,13 @@ def _model_mistakes(file: File, topology: Topology) -> Iterator[str]:
         ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
         if not 2 <= ports <= _MODEL_PORTS:
             yield (
-                f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
-                f"{_MODEL_PORTS}"
+                f"modules: {module!r} has {ports} nodes and trunks; a modelled switch has 2 "
+                f"to {_MODEL_PORTS}"
             )
     if topology.device and len(topology.device.ports) > _MODEL_FRONT:
         yield (
-            f"device.ports: are {len(topology.device.ports)}; a modelled one has {_MODEL_FRONT} at "
-            "most"
+            f"device.ports: {len(topology.device.ports)} ports are too many: a modelled switch has "
+            f"at most {_MODEL_FRONT}"
         )
     for i, fault in enumerate(file.model.faults if file.model else []):
         yield from _fault_mistakes(fault, f"model.faults.{i}", topology)
@@ -379,7 +379,7 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> Iterator[st
     if fault.module is not None and fault.module not in topology.modules:
         yield f"{where}.module: there is no module {fault.module!r}"
     if len({modules[name] for name in fault.places}) > 1:
-        yield f"{where}: its ports are of several modules; a fault is planted in one"
+        yield f"{where}: its ports belong to several modules: a fault is in one module"
     if fault.kind in ("dead", "slow") and fault.port is None:
         yield f"{where}.port: is missing: which node's port is {fault.kind}"
     if fault.kind == "slow" and fault.rate is None:
@@ -435,7 +435,7 @@ def _refuse_parts(topology: Topology) -> None:
         start, end = (place.removeprefix("node ") for place in (first, lost[0]))
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         key = "links" if routed else "trunks"
-        raise TopologyError(f"{key}: there is no way from {start!r} to {end!r}{more}")
+        raise TopologyError(f"{key}: there is no path from {start!r} to {end!r}{more}")
 
 
 def _limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
@@ -446,16 +446,16 @@ def _limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
     if topology.links and topology.kind not in (ROUTED, SITE):
         yield "links: goes with `kind: routed` or `kind: site` only"
     if topology.kind == ROUTED and len(topology.nodes) > MAX_ROUTED:
-        yield f"nodes: {len(topology.nodes)} that forward to each other; {MAX_ROUTED} at most"
+        yield f"nodes: {len(topology.nodes)} are too many for kind routed: at most {MAX_ROUTED}"
     frame = topology.frame_layer1_bytes
     for link in topology.cables:
         if link.rate_bps != UNSHAPED and link.queue_bytes < frame:
             yield (
-                f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes "
-                f"(MTU {topology.mtu}, at layer 1): nothing would pass"
+                f"queue: {link.queue_bytes} bytes at {link.name} are less than a frame of {frame} "
+                f"bytes (MTU {topology.mtu}, at layer 1): no such frame would pass"
             )
             break
     if file.burst is not None and file.kind == MODEL:
-        yield "burst: a modelled switch lets none pass: leave it out"
+        yield "burst: a modelled switch has no burst size: remove this key"
     elif file.burst is not None and file.burst < 2 * frame:
         yield f"burst: {file.burst} bytes are less than two frames of the MTU, {2 * frame}"

@@ -117,12 +117,12 @@ class Channel:
         self.tail = np.where(hit, np.exp(tail), 0.0)
 
     def share(self) -> Floats:
-        """Return the suffering share of each row."""
+        """Return the share of impaired frames of each row."""
         share: Floats = self.k / self.n
         return share
 
     def log_likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
-        """Return the log-likelihood of rows in which faulty elements let a share p suffer.
+        """Return the log-likelihood of rows in which faulty elements impair a share p of frames.
 
         at: row numbers of the channel.
         spread: relative standard deviation of p from row to row.
@@ -160,7 +160,10 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
-    """Set a channel's classes: of path elements, networks and the pairs of suffering rows."""
+    """Set a channel's classes of elements; elements that the same pairs pass are one class.
+
+    The elements are those of the paths, each network, and each pair with a row in `suffering`.
+    """
     count, pairs = len(paths.elements), len(channel.src)
     names = paths.networks or [""] * len(paths.ports)
     distinct, network_of = np.unique(np.array(names), return_inverse=True)
@@ -244,7 +247,7 @@ BINS = len(LIMITS) + 1
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Shares that rows may lose, with their log-weights: arrays of rows by BINS.
+    """Shares of frames that rows may lose on shared links, with log-weights: rows by BINS.
 
     of: index into the arrays for each row of the channel; -1 if the row shares no link.
     """

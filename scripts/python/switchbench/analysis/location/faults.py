@@ -102,7 +102,7 @@ class PlacedFault:
 
 
 class Model:
-    """Channel under a list of faults: the suffering share that each row is expected to have.
+    """Channel under a list of faults: the expected share of impaired frames of each row.
 
     widest: number of incidences of the largest class in which faults are sought.
     lines: number of healthy lines at the beginning of the faults.
@@ -146,7 +146,7 @@ class Model:
         return at, self.share_at(fault, at, self.upstream)
 
     def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
-        """Return the suffering share of a fault at each of the incidences that it touches."""
+        """Return the share of impaired frames that a fault causes at each incidence in `at`."""
         if fault.form == "share":
             return np.full(len(at), fault.value)
         row = self.channel.classes.row[at]
@@ -157,7 +157,7 @@ class Model:
         return np.asarray(np.minimum(share[phase], 1 - 1e-9))
 
     def use(self, faults: list[PlacedFault]) -> None:
-        """Replace the faults; compute the suffering share of each row."""
+        """Replace the faults; compute the expected share of impaired frames of each row."""
         self.faults = faults
         row, rows = self.channel.classes.row, len(self.channel.pair)
         before, trunks = self.hashed, self.carried()
@@ -304,7 +304,7 @@ class Candidates:
     def likeliest(
         self, tried: Iterable[tuple[Floats, Floats]], spread: float
     ) -> tuple[Floats, Floats]:
-        """Return by candidate the greatest gain of the tried values, and its value.
+        """Return by candidate the largest gain in likelihood, and the tried value that has it.
 
         tried: values by candidate, NaN for none, and the share that suffers at each incidence.
         """
@@ -320,12 +320,12 @@ class Candidates:
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, keep: Bools) -> Floats:
-        """Return medians by candidate of the unexplained shares to keep; 0 without any."""
+        """Return by candidate the median unexplained share where `keep` holds; 0 for none."""
         return _ranked(self.local, self.left, keep, 0.5, len(self.places))
 
 
 def _ranked(owner: Ints, values: Floats, keep: Bools, rank: float, count: int) -> Floats:
-    """Return by owner, of `count`, the value at a rank from 0 to 1 of those to keep; 0 for none."""
+    """Return by owner the quantile `rank` of its values in `keep`; 0 for an owner without any."""
     use = np.flatnonzero(keep)
     order = use[np.lexsort((values[use], owner[use]))]
     number = np.bincount(owner[use], minlength=count)
@@ -412,7 +412,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
 def _constant(
     found: Candidates, mask: Bools, kind: str, cost: float = 0.0, **limits: object
 ) -> list[PlacedFault]:
-    """Return faults with one suffering share for all rows in the mask."""
+    """Return candidate faults that impair the same share of frames in all rows of the mask."""
     model = found.model
     weight = np.where(mask, model.channel.n[found.row], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -451,7 +451,7 @@ def _capacity(found: Candidates) -> list[PlacedFault]:
     taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
 
     def tried() -> Iterator[tuple[Floats, Floats]]:
-        """Yield quantiles of the load that passes, of phases without other faults first."""
+        """Yield capacities to try, quantiles of the load that passed, and the loss at each."""
         before = np.zeros((0, count))
         for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
             limit = _ranked(owner, passed, lossy & (taken <= most), rank, count)

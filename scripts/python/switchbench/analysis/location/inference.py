@@ -191,7 +191,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
 
 
 def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
-    """Return for each row a quantile of the values of rows with its transport and load."""
+    """Return for each row the quantile `share` of all rows with the same transport and load."""
     keys = [
         (facts.transport, facts.load if facts.load == facts.load else -1.0)
         for facts in found.phases
@@ -205,7 +205,7 @@ def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> F
 
 
 def _suffering_alone(channel: Channel) -> Ints:
-    """Return the rows that suffer more than by chance."""
+    """Return the rows with more impaired frames than chance explains."""
     share = np.clip(channel.share(), 0, 1 - 1e-9)
     some = np.flatnonzero(share > 0)
     alone = channel.log_likelihood(some, np.zeros(len(some)), 0.12)
@@ -414,7 +414,7 @@ def _quantified(
 
 
 def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
-    """Return the rate of rows in the window as a share of that by counts of whole phases.
+    """Return the rows' rate in the window as a share of their rate over the whole phase.
 
     A queue delivers its last frames when the load has ended: in short windows these are a tenth.
     """
@@ -503,7 +503,7 @@ def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
-    """Return two views of one fault as one suspect, described as in the first."""
+    """Merge two suspects that stand for one fault; the first one's description is kept."""
     a, b = one, other
     if a.measure == b.measure and b.frames > a.frames:
         a, b = b, a

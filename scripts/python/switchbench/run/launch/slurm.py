@@ -40,7 +40,7 @@ class SlurmLauncher(FarLauncher):
             )
         if "SLURM_JOB_ID" not in os.environ:
             raise ConfigurationError(
-                "launch: slurm: the command is in no allocation: start it by `salloc --exclusive`"
+                "launch: slurm: the command needs an allocation: start it with `salloc --exclusive`"
             )
         super().__init__(site.effective["slurm"]["engine"])
 
@@ -61,7 +61,7 @@ class SlurmLauncher(FarLauncher):
         own = [line for line in answer.errors if line.startswith("srun: ")]
         theirs = [line for line in answer.errors if line not in own]
         if answer.status == 1 and own and not theirs:
-            return f"Slurm starts nothing there ({_bare(own[-1])})"
+            return f"Slurm can't start a step there ({_bare(own[-1])})"
         return lack(host, Answer(answer.status, answer.output, theirs), self.engine)
 
 

@@ -149,10 +149,10 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
     None where the engine ran and failed by itself.
     """
     if answer.status is None:
-        return "it did not answer in time: its login hangs, or its disks"
+        return "it did not answer in time: its login or its disks hang"
     last = answer.errors[-1].strip() if answer.errors else ""
     if answer.status == FAILED:
-        return failure(host, answer.errors) or f"ssh failed ({last or 'without a word'})"
+        return failure(host, answer.errors) or f"ssh failed ({last or 'without a message'})"
     for status, pattern, sentence in _meanings("host"):
         if answer.status == status and pattern.search(last):
             return sentence.format(engine=engine, last=last)
@@ -286,6 +286,6 @@ def side_by_side(answers: Mapping[str, Answer]) -> Iterator[str]:
         alike.setdefault((answer.status, lines), []).append(host)
     for hosts in alike.values():
         first = answers[hosts[0]]
-        ending = f"failed with status {first.status}, without a word" if first.status else "done"
+        ending = f"failed with status {first.status}, without a message" if first.status else "done"
         for line in (*first.output, *first.errors) or (ending,):
             yield f"{folded(hosts)}: {line}"

@@ -53,32 +53,32 @@ class SuiteParameters:
     A configuration sets them by name below `suite_parameters`.
     """
 
-    trial_s: float = _parameter(60.0, "a trial")  # RFC 2544, 24; RFC 2889: 30
-    initial_s: float = _parameter(1.0, "a search's first trials")
-    duration_sum_s: float = _parameter(21.0, "trials of a load together")  # FD.io CSIT
-    ndr_loss_percent: float = _parameter(0.0, "loss that NDR allows a trial", 0, 50)
-    pdr_loss_percent: float = _parameter(0.5, "loss that PDR allows a trial", 0, 50)
-    exceed_percent: float = _parameter(50.0, "of duration_sum_s, trials that may lose more", 0, 99)
+    trial_s: float = _parameter(60.0, "length of a trial")  # RFC 2544, 24; RFC 2889: 30
+    initial_s: float = _parameter(1.0, "length of the first trials of a search")
+    duration_sum_s: float = _parameter(21.0, "total length of the trials at one load")  # FD.io CSIT
+    ndr_loss_percent: float = _parameter(0.0, "loss in a trial that NDR allows", 0, 50)
+    pdr_loss_percent: float = _parameter(0.5, "loss in a trial that PDR allows", 0, 50)
+    exceed_percent: float = _parameter(50.0, "share of duration_sum_s that may lose more", 0, 99)
     width: float = _parameter(0.005, "(upper - lower) / upper that ends a search", 1e-6, 0.5)
-    latency_s: float = _parameter(120.0, "a trial of latency")  # RFC 2544, 26.2
-    latency_repeats: float = _parameter(20, "trials of latency", 1, 10_000, True)
-    loss_step_percent: float = _parameter(10.0, "from load to load", 0.01, 10.0)  # RFC 2544, 26.3
-    burst_s: float = _parameter(2.0, "the longest burst tried")  # RFC 9004: 30
-    microburst_s: float = _parameter(2.0, "the same of microbursts")  # RFC 8239, 4
+    latency_s: float = _parameter(120.0, "length of a latency trial")  # RFC 2544, 26.2
+    latency_repeats: float = _parameter(20, "latency trials", 1, 10_000, True)
+    loss_step_percent: float = _parameter(10.0, "step between loads", 0.01, 10.0)  # RFC 2544, 26.3
+    burst_s: float = _parameter(2.0, "length of the longest burst")  # RFC 9004: 30
+    microburst_s: float = _parameter(2.0, "length of the longest microburst")  # RFC 8239, 4
     # RFC 8239, 3.2
-    oversubscription_percent: float = _parameter(1.0, "what an extra port sends", 0.1, 100.0)
-    burst_repeats: float = _parameter(50, "searches of a burst", 1, 10_000, True)  # RFC 2544, 26.4
-    incast_s: float = _parameter(0.005, "the burst by UDP")  # RFC 8239, 6
-    drain_s: float = _parameter(2.0, "the drain of a trial")  # RFC 2544, 23; RFC 9004, 6.2
-    repeats: float = _parameter(3, "trials or iterations of other subtests", 1, 10_000, True)
-    recovery_s: float = _parameter(60.0, "at half of the overload")  # RFC 2544, 26.5
-    reset_s: float = _parameter(60.0, "a trial in which the device is reset")
-    addresses_max: float = _parameter(65536, "the largest table tried", 2, 1 << 24, True)
-    learning_fps: float = _parameter(1000.0, "learning frames/s", 1, 1e9, True)
-    learning_addresses: float = _parameter(300, "addresses of a trial of the learning rate")
-    learning_fps_max: float = _parameter(100_000.0, "the highest learning rate tried")
-    learning_width: float = _parameter(0.02, "`width` of that search")
-    ageing_s: float = _parameter(300.0, "after which the device forgets an address")
+    oversubscription_percent: float = _parameter(1.0, "load of an extra port", 0.1, 100.0)
+    burst_repeats: float = _parameter(50, "searches for a burst", 1, 10_000, True)  # RFC 2544, 26.4
+    incast_s: float = _parameter(0.005, "length of the UDP burst")  # RFC 8239, 6
+    drain_s: float = _parameter(2.0, "drain time of a trial")  # RFC 2544, 23; RFC 9004, 6.2
+    repeats: float = _parameter(3, "trials or iterations in other subtests", 1, 10_000, True)
+    recovery_s: float = _parameter(60.0, "time at half of the overload")  # RFC 2544, 26.5
+    reset_s: float = _parameter(60.0, "length of a trial in which the device is reset")
+    addresses_max: float = _parameter(65536, "size of the largest address table", 2, 1 << 24, True)
+    learning_fps: float = _parameter(1000.0, "rate of learning frames, frames/s", 1, 1e9, True)
+    learning_addresses: float = _parameter(300, "addresses in a trial of the learning rate")
+    learning_fps_max: float = _parameter(100_000.0, "highest learning rate, frames/s")
+    learning_width: float = _parameter(0.02, "`width` of the search for the learning rate")
+    ageing_s: float = _parameter(300.0, "ageing time of the device's addresses")
 
 
 @dataclass(frozen=True)
