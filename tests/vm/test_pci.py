@@ -51,7 +51,6 @@ def dress(guest: guests.Guest) -> None:
         $ip route add 10.8.0.0/16 dev eth0
         $ip -6 route add 2001:db8:8::/48 via 2001:db8:7::77 metric 7
         ethtool -K eth0 gro off >/dev/null
-        echo 2 >/proc/sys/net/ipv4/conf/eth0/rp_filter
         """,
     )
 
@@ -134,7 +133,7 @@ def flap(rig: guests.Rig, driver: str, down_s: float) -> None:
     """Pulls node2's cable in the middle of a long window."""
     for guest in rig.guests:
         wait_for_driver(guest, driver)
-    time.sleep(6)
+    vmkit.wait_for_load(rig)
     rig["node2"].set_link("eth0", False)
     time.sleep(down_s)
     rig["node2"].set_link("eth0", True)

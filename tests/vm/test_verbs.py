@@ -49,12 +49,7 @@ def during_load(rig: guests.Rig, then: Callable[[], None]) -> Callable[[], None]
     """Return what does it once traffic has flowed for a while."""
 
     def wait() -> None:
-        def sent() -> int:
-            return rig.ports["node1/eth0"].received
-
-        before = sent()
-        runs.wait_until(lambda: sent() > before + 300, "traffic", 60)
-        time.sleep(0.5)
+        vmkit.wait_for_load(rig)
         then()
 
     return wait

@@ -99,3 +99,11 @@ def play(
         said = nodekit.conduct(started, document, meanwhile, LIMIT_S)
     print(said.text)
     return said
+
+
+def wait_for_load(rig: guests.Rig) -> None:
+    """Wait until traffic has flowed for a while."""
+    port = rig.ports["node1/eth0"]
+    before = port.received
+    runs.wait_until(lambda: port.received > before + 300, "traffic", 60)
+    time.sleep(0.5)
