@@ -116,7 +116,6 @@ def picture(guest: guests.Guest) -> str:
         cd /sys/class/net/eth0; cat address mtu flags tx_queue_len
         ip=/usr/sbin/ip; $ip -o address show dev eth0
         $ip -o route show table all dev eth0; $ip -o -6 route show table all dev eth0
-        ethtool -k eth0
         """,
     )
     text = re.sub(r"^\d+: ", "", text, flags=re.MULTILINE)

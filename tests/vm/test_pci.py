@@ -50,7 +50,6 @@ def dress(guest: guests.Guest) -> None:
         $ip route add 10.9.0.0/16 via 198.18.0.77 table 100 metric 5
         $ip route add 10.8.0.0/16 dev eth0
         $ip -6 route add 2001:db8:8::/48 via 2001:db8:7::77 metric 7
-        ethtool -K eth0 gro off >/dev/null
         """,
     )
 
