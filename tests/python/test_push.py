@@ -62,7 +62,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: 
     for _ in range(2):
         result = pushed(tmp_path)
         assert result.status == NOT_ASKED
-        assert result.output[0].startswith(f"its login writes text of its own ({shown!r}), which ")
+        assert result.output[0].startswith(f"its login prints {shown!r}, which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
     ssh.write_text(ssh_script(""))
     assert pushed(tmp_path).output[0].startswith("has it already")

@@ -157,7 +157,7 @@ def carry_out(
     for host, answer in found.items():
         reason = refusal(host, answer, "python3")
         if answer.status is None:
-            reason = "it took too long: it is not known what it did; ask again"
+            reason = "no answer in time: its ports may have changed; repeat the command"
         if reason is not None:
             found[host] = Answer(NOT_ASKED, [reason])
     return found

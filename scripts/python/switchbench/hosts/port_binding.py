@@ -608,7 +608,7 @@ def add_all(name: str, commands: list[str]) -> None:
         if len(left) == len(commands):
             time.sleep(TRY_S)
         commands = left
-    raise BindError(f"Interface {name} can't be made as it was: {problem}", 3)
+    raise BindError(f"Interface {name} can't be restored: {problem}", 3)
 
 
 # --- binding --------------------------------------------------------------------------------------

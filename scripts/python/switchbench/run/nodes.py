@@ -257,7 +257,7 @@ class RemoteNodes:
 
     def wait_for(self, kind: str, limit_s: float) -> None:
         """Wait until all nodes have sent a record of a kind."""
-        self.wait(lambda node: kind in node.records, f"to say {kind}", limit_s)
+        self.wait(lambda node: kind in node.records, f"to send its {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
         """Wait until a condition holds for all nodes; none may be silent for `limit_s`."""

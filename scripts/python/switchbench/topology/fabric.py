@@ -301,8 +301,8 @@ def wired(site: Site, topology: Topology) -> Site:
             problems.append(f"{found.source} has no host {port.host}: its paths are not known")
         elif port.switch is None and node.name in several:
             problems.append(
-                f"{found.source} has {node.name} on several switches: the site's `wiring` is "
-                f"needed to say where {port.name} is"
+                f"{found.source} has {node.name} on several switches: the site's `wiring` "
+                f"must name the switch of {port.name}"
             )
         elif port.switch is None and node.module:
             port = replace(

@@ -66,8 +66,8 @@ class OpenSsh:
         """Return the settings of a site; ConfigurationError for one that is not reached by ssh."""
         if not site.launcher.logs_in:
             raise ConfigurationError(
-                f"hosts are reached by ssh, and the site has launch: {site.launch}; give "
-                "it `launch: ssh` where ssh works"
+                f"this command needs ssh, and the site has launch: {site.launch}: set "
+                "`launch: ssh` if its hosts have ssh"
             )
         keys: dict[str, Any] = dict(site.effective["ssh"])
         timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
@@ -173,8 +173,8 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
     if __version__ in versions:
         said = answer.output[0].removesuffix(f"{GREETING}{__version__}")
         return (
-            f"its login writes text of its own ({said[:60]!r}), which a node's records "
-            "would be mixed with: shell start files must be silent without a terminal"
+            f"its login prints {said[:60]!r}, which would be mixed with a node's records: "
+            "shell start files must be silent without a terminal"
         )
     if versions:
         return (
