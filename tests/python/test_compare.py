@@ -540,31 +540,29 @@ def test_our_messages_there_and_back(tmp_path: Path, cli: Command) -> None:
 
 def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> dict[str, Any]:
     """Return a summary's entry of a collective function on 4 ranks."""
-    imb = blank("ImbFigures") | {"t_avg_us": time_us}
+    times = blank("RepetitionTimes") | {"mean": time_us, "slowest_rank": time_us}
     return {
         **blank("Function"),
         **{"transport": "tcp", "network": "lab", "ranks": 4, "pattern": name},
         "parameters": parameters,
-        "points": [blank("FunctionPoint") | {"size": size, "imb": imb}],
+        "points": [blank("FunctionPoint") | {"size": size, "repetition_us": times}],
     }
 
 
 def test_our_steps_beside_imb(tmp_path: Path, cli: Command) -> None:
     """By IMB's definitions they are its figures, at each setting its own, and a ping-pong among
     four is of two."""
-    exchange = function("exchange", 18000.0, algorithm="ring")
-    exchange["points"][0]["imb"]["mbytes_s"] = 230.0
     functions = [
         function("allreduce", 20000.0, algorithm="ring", batch=1),
         function("allreduce", 14000.0, algorithm="ring", batch=100),
-        function("pingpong", 12.0, size=8),
-        exchange,
+        function("pingpong", 24.0, size=8),
+        function("exchange", 18000.0, algorithm="ring"),
     ]
     mine = with_summary(ours(tmp_path / "mine"), steps=blank("Steps") | {"functions": functions})
     found = figures(cli, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
     assert found["allreduce_time", "tcp ring imb", 4, MIB] == (20000.0, 14260.0)
     assert found["allreduce_time", "tcp ring batch=100 imb", 4, MIB] == (14000.0, 14260.0)
-    assert found["ring_rate", "tcp ring imb", 4, MIB][0] == pytest.approx(230.0 * 8 / 4)
+    assert found["ring_rate", "tcp ring imb", 4, MIB][0] == pytest.approx(8 * MIB / 18000)
     assert found["pingpong_time", "tcp imb", 2, 8] == (12.0, 11.31)
 
 
@@ -761,24 +759,20 @@ SENDRECV = "sendrecv, 2 ranks: tcp, 1 KiB messages"
 
 
 def test_times_of_functions_have_intervals(tmp_path: Path, cli: Command) -> None:
-    """Less time is better, more of IMB's rate; over repeats they are as sure as rates."""
+    """Less time is better; over repeats they are as sure as rates."""
     a = made(tmp_path / "a", repeated(0, "sendrecv", 1024, STEADY))
     b = made(tmp_path / "b", repeated(0, "sendrecv", 1024, SLOWER))
     found = rows(cli, a, b)
-    t_avg, t_max, rate = (found[SENDRECV, name] for name in ("t_avg", "t_max", "mbytes_s"))
-    assert (t_avg["baseline"], t_avg["other"], t_avg["unit"]) == (100.5, 201.0, "us")
-    assert (t_max["baseline"], t_max["other"]) == (101.0, 202.0)
-    assert (t_avg["verdict"], rate["verdict"]) == ("worse", "worse")
-    assert (t_avg["better"], rate["better"]) == ("less", "more")
-    assert t_avg["repeats"] == [3, 3]
+    time = found[SENDRECV, "repetition"]
+    assert (time["baseline"], time["other"], time["unit"]) == (100.5, 201.0, "us")
+    assert (time["verdict"], time["better"], time["repeats"]) == ("worse", "less", [3, 3])
     # Welch: s^2 is 1 and 4 of three each, and runs may differ by 10 % (0.05 % is rounded).
     shared, rounding = ((part * 100.5) ** 2 + (part * 201) ** 2 for part in (0.1, 0.0005))
     freedom = (5 / 3 + shared) ** 2 / ((1 / 9 + 16 / 9) / 2)
-    assert t_avg["degrees_of_freedom"] == pytest.approx(freedom)
+    assert time["degrees_of_freedom"] == pytest.approx(freedom)
     half = stdtrit(freedom, 0.975) * (5 / 3 + shared + rounding) ** 0.5
-    assert t_avg["ci_high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
-    assert rate["baseline"] == pytest.approx(sum(2 * 1024 / t for t in (100, 101, 102)) / 3)
-    assert rows(cli, b, a)[SENDRECV, "t_avg"]["verdict"] == "better"
+    assert time["ci_high"] - time["difference"] == pytest.approx(half, rel=1e-3)
+    assert rows(cli, b, a)[SENDRECV, "repetition"]["verdict"] == "better"
 
 
 def test_empty_messages_have_times_and_no_rates(tmp_path: Path, cli: Command) -> None:
@@ -790,7 +784,7 @@ def test_empty_messages_have_times_and_no_rates(tmp_path: Path, cli: Command) ->
         entry["delivered_bytes"] = 0
     replace_json(a / SUMMARY, summary)
     found = rows(cli, a, f"other={a}")
-    assert {name for _, name in found} == {"t_avg", "t_max"}
+    assert {name for _, name in found} == {"repetition"}
 
 
 def kernels(number: int, times: Times) -> list[Any]:

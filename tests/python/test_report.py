@@ -408,9 +408,7 @@ def curve(transport: str, ranks: int) -> dict[str, Any]:
         for size in (4, 1024, 1 << 20)
     ]
     about = {"pattern": "pairs", "parameters": {"partners": "neighbours"}, "network": "lab"}
-    return about | {
-        "transport": transport, "ranks": ranks, "points": points, "peak_mbps": 2.0 * (1 << 20)
-    }  # fmt: skip
+    return about | {"transport": transport, "ranks": ranks, "points": points}
 
 
 def test_messages_by_size_overlay_the_transports() -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collective operations and ping-pong messages: keys, documents, times by IMB's definitions,
-curves, crossovers, single times."""
+"""Collective operations and ping-pong messages: keys, documents, times of repetitions, curves,
+single times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from switchbench.analysis import series
 from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.analysis.summary import gather
-from switchbench.analysis.tester import above_line
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.plan import compile
@@ -104,20 +103,18 @@ def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
 
 
 @pytest.mark.rows
-def test_times_by_imbs_definitions(
-    pattern: str, times_us: list[list[float]], imb: tuple[float | None, ...]
+def test_times_over_ranks(
+    times_us: list[list[float]], mean: float | None, slowest: float | None
 ) -> None:
-    trial = steps_trial(pattern={"name": pattern})
+    trial = steps_trial()
     ranks = enumerate(times_us, start=1)
     table = table_of(
         *((trial, execution(trial, f"node{i}:e0", some, verified=2)) for i, some in ranks)
     )
     (point,) = table.summary()["functions"][0]["points"]
-    assert list(point["imb"]) == ["t_min_us", "t_avg_us", "t_max_us", "mbytes_s"]
-    assert tuple(point["imb"].values()) == tuple(one and pytest.approx(one) for one in imb)
-    assert table.average_us(trial, "lab") == (
-        imb[1] and pytest.approx(2 * imb[1] if pattern == "pingpong" else imb[1])
-    )
+    found = point["repetition_us"]
+    assert (found["mean"], found["slowest_rank"], point["by_repeat_us"]) == (mean, slowest, [mean])
+    assert table.average_us(trial, "lab") == mean
     every = [one for some in times_us for one in some]
     assert (point["repetitions"], point["verified"]) == (len(times_us[0]), 2 * len(times_us))
     assert (point["repetition_us"]["min"], point["repetition_us"]["max"]) == (
@@ -128,7 +125,7 @@ def test_times_by_imbs_definitions(
 
 
 def test_ranks_and_flows_of_barriers_alone_are_left_out() -> None:
-    """A ping-pong among three: IMB's times are over the two that play, and so are percentiles; the
+    """A ping-pong among three: times are over the two that play, and so are percentiles; the
     flows that only barriers use are none of the plan's."""
     trial = steps_trial(
         pattern={"name": "pingpong"}, parts=(Part("lab", make_site(3).ports),), flows=3
@@ -143,10 +140,8 @@ def test_ranks_and_flows_of_barriers_alone_are_left_out() -> None:
     records += [phase_record(f"node{i}") for i in (1, 2, 3)]
     summary = summary_of([trial], records, make_site(3))
     (point,) = summary["steps"]["functions"][0]["points"]
-    assert point["imb"]["t_min_us"] == 95.0
-    assert point["imb"]["t_avg_us"] == 100.0
-    assert point["imb"]["t_max_us"] == 105.0
-    assert point["repetition_us"]["min"] == 180.0
+    times = point["repetition_us"]
+    assert (times["mean"], times["slowest_rank"], times["min"]) == (200.0, 210.0, 180.0)
     (phase,) = summary["trials"]
     assert phase["state"] == "complete"
     assert (phase["flows"], phase["flows_observed"]) == (2, 2)
@@ -163,11 +158,9 @@ def test_a_rank_that_ended_early_is_not_idle() -> None:
     assert table.average_us(trial, "lab") is None
 
 
-@pytest.mark.parametrize(("pattern", "share"), [("sendrecv", 1), ("pingpong", 2)])
-def test_interval_over_repeats(pattern: str, share: int) -> None:
-    """Student's interval of t_avg over the repeats: t is 4.303 for three of them. Of a ping-pong
-    both are of half the round trip."""
-    trials = [steps_trial(i, repeat=i, pattern={"name": pattern}) for i in range(3)]
+def test_interval_over_repeats() -> None:
+    """Student's interval of the mean over the repeats: t is 4.303 for three of them."""
+    trials = [steps_trial(i, repeat=i) for i in range(3)]
     records = [
         (trial, execution(trial, f"node{i}:e0", [float(90 + 10 * trial.id)]))
         for trial in trials
@@ -175,9 +168,9 @@ def test_interval_over_repeats(pattern: str, share: int) -> None:
     ]
     (point,) = table_of(*records).summary()["functions"][0]["points"]
     half = 4.303 * 10 / math.sqrt(3)
-    assert point["imb"]["t_avg_us"] == 100.0 / share
-    assert point["ci_us"]["low"] == pytest.approx((100 - half) / share, rel=1e-4)
-    assert point["ci_us"]["high"] == pytest.approx((100 + half) / share, rel=1e-4)
+    assert (point["repetition_us"]["mean"], point["by_repeat_us"]) == (100.0, [90, 100, 110])
+    assert point["ci_us"]["low"] == pytest.approx(100 - half, rel=1e-4)
+    assert point["ci_us"]["high"] == pytest.approx(100 + half, rel=1e-4)
     assert point["trials"] == [0, 1, 2]
 
 
@@ -213,20 +206,17 @@ def kernel_run(
     return [trial, [execution(trial, f"node{i}:e0", [time]) for i, time in ranks]]
 
 
-def test_kernels_and_their_ranking() -> None:
-    """Iterations times the slowest rank's mean; of two paths the faster one is first."""
+def test_kernels() -> None:
+    """Iterations times the slowest rank's mean."""
     slow, fast = kernel_run("tcp", 0, (2000.0, 3000.0)), kernel_run("verbs", 1, (900.0, 1000.0))
     summary = summary_of([slow[0], fast[0]], slow[1] + fast[1])
     jsonschema.validate(summary, summary_schema())
     steps = summary["steps"]
     assert [kernel["total_s"] for kernel in steps["kernels"]] == [0.045, 0.015]
     assert steps["functions"] == []
-    (ranking,) = steps["rankings"]
-    assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
-    assert [path["ratio_to_fastest"] for path in ranking["paths"]] == [1, 3]
-    tables = (TABLES["kernels"](summary), TABLES["rankings"](summary))
-    assert [table.rows for table in tables if table is not None] == [2, 2]
-    assert all(c.definition for table in tables if table is not None for c in table.columns)
+    table = TABLES["kernels"](summary)
+    assert table is not None
+    assert table.rows == 2
 
 
 def test_one_mean_has_one_interval() -> None:
@@ -286,29 +276,6 @@ def test_iterations_of_a_kernel() -> None:
     assert plan_size(4, {"name": "chain"}, 1).share is None
 
 
-def a_lab(name: str | None) -> Site:
-    """Return two ports of 100M in one network."""
-    site = make_site()
-    return replace(site, lab=name, networks={"lab": site.ports})
-
-
-@pytest.mark.parametrize(("lab", "why"), [("one-switch", "`burst` pass at once"), (None, "wrong")])
-@pytest.mark.parametrize(
-    ("pattern", "mbytes_s", "alarmed"),
-    [("pingpong", 12.5, False), ("pingpong", 12.6, True), ("exchange", 24.9, False),
-     ("exchange", 25.1, True), ("bcast", 99.0, False)],
-)  # fmt: skip
-def test_a_bandwidth_above_its_line_is_an_alarm(
-    pattern: str, mbytes_s: float, alarmed: bool, lab: str | None, why: str
-) -> None:
-    """Lines of 100M carry 12.5 MB/s each way; of Exchange IMB counts both."""
-    imb = {"mbytes_s": mbytes_s}
-    function = {"pattern": pattern, "network": "lab", "transport": "tcp"}
-    steps = {"functions": [function | {"points": [{"size": 64, "imb": imb}]}]}
-    alarms = list(above_line(steps, a_lab(lab)))
-    assert [why in alarm and pattern in alarm for alarm in alarms] == [True] * alarmed
-
-
 # --- messages there and back ----------------------------------------------------------------------
 
 
@@ -324,8 +291,8 @@ def add(table: series.SweepTable, record: dict[str, Any]) -> None:
     table.add(key, {(record["src"], record["dst"]): {record["kind"]: times}})
 
 
-def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
-    """The summary of paths of (name, latency in us, bandwidth in Mbit/s) at sizes 4^1 .. 4^11."""
+def curves_of(*transports: tuple[str, float, float]) -> list[Any]:
+    """The curves of paths of (name, latency in us, bandwidth in Mbit/s) at sizes 4^1 .. 4^11."""
     site = make_site()
     trials = {}
     records = []
@@ -341,70 +308,16 @@ def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
     table = series.SweepTable(trials)
     for record in records:
         add(table, record)
-    curves = list(table.curves())
-    return {"curves": curves, "crossovers": list(series.crossovers(curves))}
+    return list(table.curves())
 
 
 def test_curve() -> None:
-    """Half the round trip; bandwidth, its half and 90 % as the formula has them."""
-    (curve,) = curves_of(("tcp", 50.0, 1000.0))["curves"]
+    """Half the round trip, and the bandwidth by it."""
+    (curve,) = curves_of(("tcp", 50.0, 1000.0))
     point = curve["points"][0]
     assert point["latency_us"]["mean"] == pytest.approx(50 + 8 * 4 / 1000, rel=1e-4)
     assert point["latency_us"]["p99"] == point["latency_us"]["max"]
     assert point["bandwidth_mbps"] == pytest.approx(8 * 4 / point["latency_us"]["mean"], rel=1e-4)
-    assert curve["peak_at_end"]
-    # t = a + s/B: half the bandwidth from s = a * B on.
-    assert curve["size_at_half_peak"] == pytest.approx(50 * 1000 / 8, rel=0.15)
-    assert curve["size_at_90_percent_peak"] == pytest.approx(9 * 50 * 1000 / 8, rel=0.2)
-
-
-def test_crossing() -> None:
-    """A quick path for small messages, a wide one for large ones: where they change places."""
-    result = curves_of(("tcp", 50.0, 1000.0), ("verbs", 10.0, 500.0))
-    (crossing,) = result["crossovers"]
-    uses = [part["use"] for part in crossing["ranges"]]
-    assert uses == ["verbs in lab", "tcp in lab"]
-    # 50 + s/125 = 10 + s/62.5
-    assert crossing["ranges"][1]["crossover_size"] == pytest.approx(5000, rel=0.3)
-
-
-def test_paths_cross_in_one_matrix_though_another_has_only_one_path() -> None:
-    alone, *others = curves_of(("dpdk", 9.0, 900.0), ("tcp", 50.0, 1000.0), ("verbs", 10.0, 500.0))[
-        "curves"
-    ]
-    alone |= {"pattern": "another"}
-    (crossing,) = series.crossovers([alone, *others])
-    assert len(crossing["ranges"]) == 2
-
-
-def test_alike_paths_do_not_cross() -> None:
-    """Curves within 5 % of each other are one."""
-    (crossing,) = curves_of(("tcp", 50.0, 1000.0), ("dpdk", 51.0, 1010.0))["crossovers"]
-    assert [part["use"] for part in crossing["ranges"]] == [None]
-
-
-def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
-    """A crossing is named where another path is better behind those sizes, never by chance."""
-
-    def curve(transport: str, *means: float) -> dict[str, Any]:
-        points = [
-            {"size": 1 << place, "latency_us": {"mean": mean}} for place, mean in enumerate(means)
-        ]
-        return {"transport": transport, "network": "lab", "points": points}
-
-    even = curve("dpdk", 10, 10, 10, 10)
-    before, alike, behind = series._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
-    assert (before["use"], alike["use"], behind["use"]) == ("tcp in lab", None, "dpdk in lab")
-    assert 2 < alike["crossover_size"] < 4
-    there_and_back = curve("tcp", 8, 9.8, 10.2, 12, 10.2, 9.8, 8)
-    ranges = series._ranges(there_and_back, curve("dpdk", *[10] * 7))
-    assert [part["use"] for part in ranges] == [
-        "tcp in lab", None, "dpdk in lab", None, "tcp in lab",
-    ]  # fmt: skip
-    assert 2 < ranges[1]["crossover_size"] < 4
-    assert 16 < ranges[3]["crossover_size"] < 32
-    _, chance, _ = series._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
-    assert chance["crossover_size"] is None
 
 
 def test_trials_that_are_no_sweep_have_no_curve() -> None:

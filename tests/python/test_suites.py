@@ -34,7 +34,7 @@ from switchbench.analysis.suite import (
     trial_loss,
 )
 from switchbench.base.errors import RunError
-from switchbench.base.model import Load, Run, SwitchCountersCommand, Trial
+from switchbench.base.model import DeviceReset, Load, Run, Trial
 from switchbench.base.source import read_file
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
@@ -547,7 +547,7 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
 
 def reset(command: str, trial: Trial, *steps: dict[str, Any], wait_s: float = 0.3) -> None:
     """Run a trial's reset beside progress records: `trial`, `step`."""
-    with device_reset(SwitchCountersCommand(tuple(command.split()), 5.0), trial) as take:
+    with device_reset(DeviceReset(tuple(command.split()), 5.0), trial) as take:
         for step in steps:
             take({"type": "progress", "trial": trial.id, "step": "window"} | step)
         time.sleep(wait_s)

@@ -39,12 +39,7 @@ def test_sweep(tmp_path: Path) -> None:
         if curve["transport"] == "tcp":
             assert small["latency_us"]["min"] < large["latency_us"]["min"]
             assert 0.5 * LINE_MBPS < large["bandwidth_mbps"] < LINE_MBPS
-            half, most = curve["size_at_half_peak"], curve["size_at_90_percent_peak"]
-            assert 4 < half <= most <= curve["peak_size"]
-    crossovers = result.summary["messages"]["crossovers"]
-    assert [crossing["ranks"] for crossing in crossovers] == [2, 4]
     assert "Ping-pong by message size" in result.output
-    assert "Which path to use" in result.output
 
 
 def test_lost_messages(tmp_path: Path) -> None:

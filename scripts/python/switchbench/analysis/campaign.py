@@ -85,7 +85,6 @@ def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
         site=_site(first.site, ports),
         trials=tuple(trials),
         effective=whole.effective,
-        switch_counters=None,
         remeasured=sum(run.remeasured for run in runs.values()),
         superseded=(),
     ), dict(names)

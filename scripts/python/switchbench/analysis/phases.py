@@ -151,7 +151,6 @@ class PhaseResults:
             self._cpu(nodes, flows),
             window_s=length_s,
             started=self.clocks.utc(m.as_int(starts[0]) if len(starts) else None),
-            queue_pairs=_queue_pairs(flows) if transport.rdma else None,
             reduced=reduced(flows),
             latency=phase_latency(flows.times),
             flows=len(flows),
@@ -305,26 +304,6 @@ def reduced(flows: PhaseFlows) -> dict[str, float | None]:
     return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
 
 
-def _queue_pairs(flows: PhaseFlows) -> Entry:
-    """Return the queue pairs of a phase; a setting that differs between flows is null."""
-    sources = flows.select(flows.reported("source"))
-
-    def same(name: str) -> float | None:
-        values = set(m.observed(sources[name])) - {None}
-        return next(iter(values)) if len(values) == 1 else None
-
-    each = [flows[f"{end}_queue_pair_bytes"] for end in ("sent", "received")]
-    settings = ("depth", "signal_every", "inline_bytes", "gid_index")
-    return filled(
-        "QueuePairs",
-        {name: same(name) for name in settings},
-        path_mtu_bytes=same("sent_path_mtu_bytes"),
-        count=m.total(sources["queue_pairs"]),
-        reused=m.total(sources["reused_queue_pairs"]),
-        bytes_each=m.greatest(np.concatenate(each)),
-        slowest_setup_us=m.greatest(sources["setup_us"]),
-        credit_waits=m.total(sources["credit_waits"]),
-    )
 
 
 def burst_line_bps(

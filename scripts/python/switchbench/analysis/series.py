@@ -13,10 +13,9 @@ the entry says so.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import pairwise
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Literal
@@ -33,8 +32,6 @@ from . import measures as m
 from .statistics import interval
 
 Flows = dict[tuple[str, str], Histogram]  # by source and destination
-
-ALIKE = 0.05  # relative difference of times below which paths are alike
 
 
 class SweepTable:
@@ -72,7 +69,7 @@ class SweepTable:
                 together.setdefault(pair, Histogram()).merge(times)
         for setting, sizes in found.values():
             points = [_point(size, flows) for size, flows in sorted(sizes.items())]
-            yield {**setting, "points": points, **peak(points)}
+            yield {**setting, "points": points}
 
 
 def about(trial: Trial, network: str) -> Entry:
@@ -110,94 +107,6 @@ def half_us(ns: float | None) -> float | None:
     return None if ns is None else ns / 2000
 
 
-def peak(points: Sequence[Entry]) -> Entry:
-    """Return the largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
-    known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
-    size, most = max(known, key=lambda pair: pair[1], default=(None, None))
-    return {
-        "peak_mbps": most,
-        "peak_size": size,
-        # The bandwidth may be higher beyond the last size.
-        "peak_at_end": bool(known) and size == known[-1][0],
-        "size_at_half_peak": None if most is None else reached(known, most / 2),
-        "size_at_90_percent_peak": None if most is None else reached(known, 0.9 * most),
-    }
-
-
-def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
-    """Return the first size with the wanted bandwidth, interpolated in logarithms."""
-    before: tuple[int, float] | None = None
-    for size, rate in points:
-        if rate >= wanted:
-            if before is None:
-                return float(size)
-            share = math.log(wanted / before[1]) / math.log(rate / before[1])
-            return float(before[0] * (size / before[0]) ** share)
-        before = (size, rate)
-    return None
-
-
-# --- two paths side by side --------------------------------------------------------------------
-
-
-def path_of(curve: Entry) -> str:
-    """Return the path of a curve, which users choose between: a transport in a network."""
-    return f"{curve['transport']} in {curve['network']}"
-
-
-def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield for each two paths with the same matrix the faster one by size, and the crossovers."""
-    for one, other in combinations(curves, 2):
-        if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
-            continue
-        ranges = _ranges(one, other)
-        if ranges:
-            yield {
-                "paths": [path_of(one), path_of(other)],
-                "ranks": one["ranks"],
-                "pattern": one["pattern"],
-                "parameters": one["parameters"],
-                "ranges": ranges,
-            }
-
-
-def matrix_of(curve: Entry) -> str:
-    """Return a key that is equal for curves that can be compared."""
-    return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
-
-
-def _ranges(one: Entry, other: Entry) -> list[Entry]:
-    """Return ranges of sizes with the path to use in each; null where both are alike."""
-    times = [
-        {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
-        for curve in (one, other)
-    ]
-    ratios = [
-        (size, math.log(times[1][size] / times[0][size]))
-        for size in sorted(times[0].keys() & times[1].keys())
-        if times[0][size] and times[1][size]
-    ]
-    found: list[Entry] = []
-    within: dict[int, float] = {}  # crossings within a range of alike curves, by range
-    for (lower, before), (size, ratio) in zip([(1, 0.0), *ratios], ratios, strict=False):
-        use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
-        crossed = None
-        if before * ratio < 0:
-            crossed = float(lower * (size / lower) ** (before / (before - ratio)))
-        if found and found[-1]["use"] == use:
-            found[-1]["to"] = size
-            if crossed:
-                within.setdefault(len(found) - 1, crossed)
-            continue
-        found.append({"use": use, "from": size, "to": size, "crossover_size": crossed})
-    # Alike curves cross by chance; between two sizes with different winners there is a crossing.
-    for place, crossed in within.items():
-        around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
-        if len(around) == 2:
-            found[place]["crossover_size"] = found[place]["crossover_size"] or crossed
-    return found
-
-
 # --- single times --------------------------------------------------------------------------------
 
 
@@ -229,9 +138,6 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
 
 # --- dependent steps -----------------------------------------------------------------------------
 
-# Multiples of the message size in IMB's MB/s (Intel MPI Benchmarks' user guide); a ping-pong counts
-# half the round trip. Other functions have no MB/s.
-IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
 US = 1e6  # microseconds in a second
 
 
@@ -266,10 +172,7 @@ class MeasuredExecutions:
         return self.all_timed and len(self.phases) == self.trial.phases
 
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
-        """Return the mean over phases of a figure of the ranks' means; None if incomplete.
-
-        IMB's t_avg is the mean of the ranks' means, its t_max the greatest.
-        """
+        """Return the mean over phases of a figure of the ranks' means; None if incomplete."""
         if not self.whole:
             return None
         return m.mean(choose(map(_mean_us, rows)) for rows in self.phases)
@@ -285,8 +188,7 @@ class ExecutionTable:
     """Collector of repetition times, phase by phase, for the summary's `steps`.
 
     Each rank times its own repetitions, from a barrier until its last step is complete. Formulas
-    are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md compares them with
-    IMB's and HPCC's.
+    are in doc/reference/measures.md, "Dependent steps".
     """
 
     def __init__(self) -> None:
@@ -297,7 +199,7 @@ class ExecutionTable:
         """Add one phase: the ranks' times, and how fast data reached the ports.
 
         Ranks that went through repetitions without any message are left out: of a ping-pong among
-        many only two do something, and IMB's times are over these.
+        many only two do something.
         """
         one, rows, flows = self._of(trial, network), phase.executions, phase.flows()
         flows = flows.select(~flows.idle)
@@ -323,7 +225,7 @@ class ExecutionTable:
             sizes = by(some, lambda one: one.trial.sizes[0])
             points = [_function_point(*point) for point in sorted(sizes.items())]
             shown.append({**some[0].about, "points": points})
-        return {"functions": shown, "kernels": entries, "rankings": list(_rankings(entries))}
+        return {"functions": shown, "kernels": entries}
 
     def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
         key = (trial.id, trial.repeat, network)
@@ -343,19 +245,9 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     """Return the point of one size, over all phases and repeats."""
     first = repeats[0].trial
-    pattern = first.pattern["name"]
-    # Number of IMB's times in a repetition: IMB's ping-pong counts one way.
-    parts = 2 if pattern == "pingpong" else 1
     ranks = [row for one in repeats for row in one.ranks]
     batches = merged(map(Histogram.of_row, ranks))
     averages = [one.over_ranks(m.mean) for one in repeats]
-    by_repeat = []
-    for one, average in zip(repeats, averages, strict=True):
-        of_rank = by(one.ranks if one.whole else (), "src").values()
-        means = [m.mean(_mean_us(row) or 0.0 for row in rows) for rows in of_rank]
-        figures = (m.least(means), average, m.greatest(means))
-        by_repeat.append(_imb(pattern, size, [us and us / parts for us in figures]))
-    names = ("t_min_us", "t_avg_us", "t_max_us")
     batch: dict[str, float | None] = {"min": batches.min_ns, "max": batches.max_ns}
     batch |= {name: batches.quantile_ns(PERCENTILES[name]) for name in ("p50", "p99")}
     return {
@@ -363,33 +255,20 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((row.get("repetitions", 0) for row in ranks), default=0),
         "batch": first.schedule.batch if first.schedule else 1,
-        "imb": _imb(pattern, size, [m.mean(one[name] for one in by_repeat) for name in names]),
-        "by_repeat": by_repeat,
+        "by_repeat_us": averages,
         "repetition_us": filled(
             "RepetitionTimes",
             {name: None if ns is None else ns / 1e3 for name, ns in batch.items()},
             mean=m.mean(averages),
+            slowest_rank=m.mean(one.over_ranks(m.greatest) for one in repeats),
         ),
-        "ci_us": _sure(averages, first.repeats, 1.0 / parts),
+        "ci_us": _sure(averages, first.repeats),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
         "verified": m.total_int(row.get("verified") for row in ranks),
     }
 
 
-def _imb(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
-    """Return IMB's figures: minimum, mean and maximum time over ranks, and the rate by the last."""
-    shortest, average, longest = times_us
-    counted = size * IMB_FACTORS[pattern] if pattern in IMB_FACTORS else None
-    return filled(
-        "ImbFigures",
-        t_min_us=shortest,
-        t_avg_us=average,
-        t_max_us=longest,
-        mbytes_s=m.ratio(counted, longest),  # bytes in a microsecond
-    )
-
-
-def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry | None:
+def _sure(values: Sequence[float | None], asked: Repeats, scale: float = 1.0) -> Entry | None:
     """Return the confidence interval of the mean over repeats, times `scale`.
 
     None with too few repeats, or if one was not measured completely.
@@ -419,24 +298,6 @@ def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
         "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
     }
-
-
-def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield for each problem that several paths (a transport in a network) ran its ranking."""
-    timed = (entry for entry in entries if entry["total_s"] is not None)
-    for some in by(timed, matrix_of).values():
-        if len(set(map(path_of, some))) > 1:
-            ordered = sorted(some, key=itemgetter("total_s"))
-            least = ordered[0]["total_s"]
-            paths = [
-                {
-                    "path": path_of(entry),
-                    "total_s": entry["total_s"],
-                    "ratio_to_fastest": m.ratio(entry["total_s"], least),
-                }
-                for entry in ordered
-            ]
-            yield filled("Ranking", ordered[0], paths=paths)
 
 
 # --- transports side by side ----------------------------------------------------------------------

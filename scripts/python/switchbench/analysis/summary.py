@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -23,7 +23,7 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected
-from ..records.directory import AFTER, BEFORE, PLAN, compare_counters
+from ..records.directory import PLAN
 from ..records.rows import Moment, PhaseKey, PhaseRows
 from ..records.schema import BY_PHASE, DamagedRecord, Record, checked
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish
@@ -50,7 +50,7 @@ from .phases import (
 )
 from .statistics import RepeatTable
 from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
-from .tester import above_line, contradicted, explains_all, windows_above_line
+from .tester import contradicted, explains_all, windows_above_line
 
 TrialKey = tuple[int, int]  # trial number and repeat
 
@@ -96,7 +96,6 @@ class Summary:
         """
         self._brief = brief
         self.scatter: list[Entry] = []  # results of single times
-        self.switch: Entry | None = None  # counters of the switch, compared
         self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
@@ -124,7 +123,7 @@ class Summary:
         self._sweep = series.SweepTable(self._trials)
         self._executions = series.ExecutionTable()
         self._ports = PortTable(self._run.site, self._results.opened)
-        self._other_traffic: dict[str, list[tuple[str, int, int]]] = {}
+        self._other_traffic: Counter[str] = Counter()  # frames of other senders by port
         self._entries: list[PhaseEntry] = []
         self._plans: list[PlanEntry] = []
         self._alarms: list[str] = []
@@ -252,7 +251,6 @@ class Summary:
         if course is not None:
             expectations += [suite_verdict(spec, course) for spec in self._run.expectations]
         unjudged = nothing_judged(self._entries, expectations, course)
-        steps, curves = self._executions.summary(), list(self._sweep.curves())
         result: SummaryDocument = {
             "schema": SCHEMA,
             "status": status,
@@ -264,14 +262,12 @@ class Summary:
             "trials": sorted(self._entries, key=_ORDER),
             "plans": self._plans,
             "statistics": self._repeats.summary(),
-            "switch_counters": self.switch,
             "comparisons": series.compare(self._trials, self._plans, self._run.not_alternated),
             "messages": {
-                "curves": curves,
-                "crossovers": list(series.crossovers(curves)),
+                "curves": list(self._sweep.curves()),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],
             },
-            "steps": steps,
+            "steps": self._executions.summary(),
             "ports": self._ports.summary(self.locator.suspects_by_port()),
             "clocks": self._results.clocks.summary(),
             "expectations": expectations,
@@ -281,8 +277,10 @@ class Summary:
             "warnings": [
                 *self._alarms,
                 *(f"{said} ({n:,} times)" if n > 1 else said for said, n in self._events.items()),
-                *other_traffic_sentences(self._other_traffic),
-                *above_line(steps, self._run.site),
+                *(
+                    f"{port}: {of(frames, 'frame')} of other senders arrived"
+                    for port, frames in self._other_traffic.items()
+                ),
             ],
             "not_measured": [
                 *missing, *self._notes, *left_out(about), *([unjudged] if unjudged else [])
@@ -345,9 +343,7 @@ class Summary:
             alarms = [*_contradiction(result), *above, *_surplus(result)]
         if result.entry["tester_limited"] and not explains_all(result):
             self._unexplained.add((trial.id, key.phase))
-        for port, frames, displaced in other_traffic(result):
-            phases = self._other_traffic.setdefault(port, [])
-            phases.append((result.label, frames, displaced))
+        self._other_traffic.update(dict(other_traffic(result)))
         open_trial.alarms.append((place, key.phase, alarms))
         open_trial.entries.append(result.entry)
         self._entries.append(result.entry)
@@ -445,8 +441,8 @@ NOTABLE_FRAMES = 100
 NOTABLE_SHARE = 0.001  # share of the port's own frames
 
 
-def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
-    """Yield each port with much foreign traffic: its name, its foreign and its displaced frames.
+def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int]]:
+    """Yield each port with much foreign traffic: its name and its foreign or displaced frames.
 
     Foreign frames come from senders outside the run. Displaced frames are frames of the run that
     may be lost because of them.
@@ -457,24 +453,7 @@ def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
     names = result.ports.texts("port")
     for name, frames, is_notable in zip(names, came.tolist(), notable.tolist(), strict=True):
         if is_notable or name in result.displaced:
-            yield name, int(frames), result.displaced.get(name, 0)
-
-
-def other_traffic_sentences(phases: Mapping[str, list[tuple[str, int, int]]]) -> Iterator[str]:
-    """Yield a sentence for each port with other traffic; `phases`: label, frames, displaced."""
-    for name, every in phases.items():
-        frames = sum(phase[1] for phase in every)
-        displaced = sum(phase[2] for phase in every)
-        came = "arrived that is" if frames == 1 else "arrived that are"
-        more = f" and {of(len(every) - 1, 'more phase')}" if len(every) > 1 else ""
-        cost = (
-            f"; {of(displaced, 'frame')} for it may be lost because of that, and not count as the "
-            "network's"
-        )
-        yield (
-            f"{name}: {of(frames, 'frame')} {came} none of this run's, in {every[0][0]}{more}"
-            f"{cost if displaced else ''}"
-        )
+            yield name, int(frames)
 
 
 # --- the summary of a results directory -----------------------------------------------------------
@@ -516,7 +495,7 @@ def elsewhere(directory: Path) -> Iterator[Path]:
     """Yield a temporary folder with links to the tables, where `finish` may write."""
     with TemporaryDirectory(prefix="switchbench-") as name:
         for file in directory.iterdir():
-            if file.suffix in (".arrows", ".parquet") or file.name in (BEFORE, AFTER):
+            if file.suffix in (".arrows", ".parquet"):
                 (Path(name) / file.name).symlink_to(file.resolve())
         yield Path(name)
 
@@ -556,7 +535,6 @@ def gather(run: Run, directory: Path) -> Summary:
     summary.scatter = series.scatter_times(directory, run.trials)
     if run.superseded:
         summary.superseded = superseded(run, directory)
-    summary.switch = compare_counters(run.switch_counters, directory)
     return summary
 
 

@@ -6,9 +6,8 @@ traffic took its place. Our own counts (frames offered and verified) are compare
 ports' drivers and interfaces, whose differences over the phase stand in the `port` records.
 Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above line rate".
 
-Rates above the line are computed by port for windows; for steps, without windows, IMB's bandwidth
-of a message by its time is used. A lab's shapers have a token bucket (`burst`) that fills up in
-silence, and a message that waits for another often follows silence.
+Rates above the line are computed by port for windows. A lab's shapers have a token bucket (`burst`)
+that fills up in silence.
 """
 
 from __future__ import annotations
@@ -455,6 +454,7 @@ def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
 # --- rates above the line -------------------------------------------------------------------------
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
+_HOST = "a host may be why: the phase is tester-limited"
 _NO_LINE = "no line carries that; the line rate is wrong or the count is"
 _BEFORE = (
     "frames that were sent before the window opened are counted in it: the receiving host or a "
@@ -464,9 +464,6 @@ _BURST = (
     "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds it to the "
     "line"
 )
-
-
-# --- windows -----------------------------------------------------------------------------------
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
@@ -524,46 +521,13 @@ def _cause(result: m.PhaseResult, port: str, excess: float, end: str, site: Site
     excess: bytes above the line.
     """
     place = ("src", "dst").index(end)
-    ports = [port, *(pair[0] for pair in result.flows.pairs if pair[place] == port)]
-    limited = {limit["port"]: limit["reason"] for limit in result.entry["tester_limited"]}
-    for one in ports:
-        if one in limited:
-            return f"the host of {one} may be why: {limited[one]}"
-    if not site.burst_bytes or excess > site.burst_bytes:
-        # Bytes received in the windows of the port's flows and not sent in them.
-        more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
-        early_bps = m.sum_by_port(result.flows.ends(end), more)[port] or 0.0
-        early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
-        return _BEFORE if early >= excess else _NO_LINE
-    intended = max(result.entry["intended_load"] or 0.0, 100.0)
-    for one in ports:
-        if (result.shares.offered.get(one) or 0.0) > intended * (1.0 + LINE_ALARM_SHARE):
-            return f"the host of {one} sent late what was due before the window, and {_BURST}"
-    return _BURST
-
-
-# --- steps -------------------------------------------------------------------------------------
-
-# Multiples in IMB's MB/s by what leaves (and enters) a port; for sendrecv and exchange both.
-_IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
-
-
-def above_line(steps: Entry, site: Site) -> Iterator[str]:
-    """Yield a sentence for each figure of `steps` above the fastest line of its network."""
-    why = _NO_LINE
-    if site.lab:
-        why = (
-            "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
-            "messages to the line (doc/how-to/hpcc-imb.md)"
-        )
-    for function in steps["functions"]:
-        name, ways = function["network"], _IMB_WAYS.get(function["pattern"], 0)
-        rates = [port.line_rate_bps for port in site.networks.get(name, ())]
-        for point in function["points"] if ways and rates and all(rates) else ():
-            bps = (point["imb"]["mbytes_s"] or 0.0) / ways * 8e6
-            if bps > max(rates) * (1 + LINE_ALARM_SHARE):
-                yield (
-                    f"{function['pattern']} of {point['size']} bytes over {function['transport']}: "
-                    f"{bps / 8e9:.4g} GB/s is above the line rate of network {name}, "
-                    f"{max(rates) / 8e9:.4g} GB/s: {why}"
-                )
+    ports = {port, *(pair[0] for pair in result.flows.pairs if pair[place] == port)}
+    if any(limit["port"] in ports for limit in result.entry["tester_limited"]):
+        return _HOST
+    if site.burst_bytes and excess <= site.burst_bytes:
+        return _BURST
+    # Bytes received in the windows of the port's flows and not sent in them.
+    more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
+    early_bps = m.sum_by_port(result.flows.ends(end), more)[port] or 0.0
+    early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
+    return _BEFORE if early >= excess else _NO_LINE

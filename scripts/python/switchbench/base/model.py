@@ -358,8 +358,8 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class SwitchCountersCommand:
-    """Command that prints a switch's counters, or resets the switch."""
+class DeviceReset:
+    """Command that resets the device under test."""
 
     command: tuple[str, ...]  # program and arguments; no shell
     timeout_s: float
@@ -381,8 +381,7 @@ class Run:
     on_missing: str = "stop"  # stop | exclude
     worker: str = "auto"  # as in the `job` document
     clock: ClockChoice = ClockChoice()
-    switch_counters: SwitchCountersCommand | None = None
-    device_reset: SwitchCountersCommand | None = None  # resets the device within a suite's trial
+    device_reset: DeviceReset | None = None  # within a suite's trial
     start_s: float = 0.0  # time before the first trial
     # reason why transports ran one after the other, where they did
     not_alternated: str | None = None

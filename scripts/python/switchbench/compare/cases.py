@@ -87,6 +87,7 @@ def _elapsed(entry: Entry) -> float | None:
 
 
 WHOLE_S = "total_s"
+REPETITION_US = "repetition_us"
 STEP_TIMES = (0.0005, 0.1)
 _BUCKETS = 0.005  # relative error of histogram buckets: width 1/64, evenly distributed
 _KINDS = {"round_trip": "round trip", "one_way": "one way", "pingpong": "ping-pong"}
@@ -95,9 +96,7 @@ MEASURES = (
     *(
         ComparedMeasure(name, title, unit, better, _value(f"steps.{key}"), *STEP_TIMES)
         for name, title, unit, better, key in (
-            ("t_avg", "t_avg", "us", -1, "t_avg_us"),
-            ("t_max", "t_max", "us", -1, "t_max_us"),
-            ("mbytes_s", "IMB's rate", "MB/s", +1, "mbytes_s"),
+            ("repetition", "repetition", "us", -1, REPETITION_US),
             ("whole", "whole benchmark", "s", -1, WHOLE_S),
         )
     ),
@@ -191,9 +190,8 @@ class ComparedRun:
         found: dict[tuple[int, str], Entry] = {}
         for function in self.measured.summary["steps"]["functions"]:
             for point in function["points"]:
-                repeats = point.get("by_repeat") or [point["imb"]]
-                for trial, imb in zip(point["trials"], repeats, strict=False):
-                    found[trial, function["network"]] = imb
+                for trial, time in zip(point["trials"], point["by_repeat_us"], strict=False):
+                    found[trial, function["network"]] = {REPETITION_US: time}
         for kernel in self.measured.summary["steps"]["kernels"]:
             times = kernel.get("by_repeat_s") or [kernel["total_s"]]
             for trial, time in zip(kernel["trials"], times, strict=False):
@@ -223,8 +221,7 @@ class ComparedRun:
                 kind: {name: worst(f"latency.{kind}.{name}") for name in ("p50", "p99")}
                 for kind in _KINDS
             },
-            # A function without payload has no rate.
-            "steps": {name: value or None for name, value in steps.items()},
+            "steps": steps,
         }
 
 
@@ -569,10 +566,13 @@ def _functions(subject: Subject) -> Iterator[_Figure]:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):
                 continue
-            for column, (measure, factor) in programs.imb_shared(name).items():
-                value = point["imb"]["mbytes_s" if column == programs.IMB_RATE else "t_avg_us"]
-                path, value = _path(subject, function), value and factor * value
-                yield path, measure, ranks, point["size"], value
+            times = point["repetition_us"]
+            ways = 2 if name == "pingpong" else 1  # IMB halves the round trip
+            for column, (measure, _) in programs.imb_shared(name).items():
+                value = times["mean"] and times["mean"] / ways
+                if column == programs.IMB_RATE:
+                    value = m.ratio(8 * ways * point["size"], times["slowest_rank"])
+                yield _path(subject, function), measure, ranks, point["size"], value
 
 
 def _pingpongs(subject: Subject) -> Iterator[_Figure]:

@@ -296,8 +296,8 @@ class About(Strict):
     remarks: value.Words | None = None
 
 
-class SwitchCountersKeys(Strict):
-    """Command that reads the switch's own counters, before the first trial and after the last."""
+class DeviceResetKeys(Strict):
+    """Command that resets the device under test, within a suite's trial."""
 
     command: list[value.Name]
     timeout: value.Timeout = 10_000_000_000
@@ -445,10 +445,9 @@ class Configuration(Settings):
     suite: Suite | None = None
     subtests: value.Axis[value.Name] | None = None
     suite_parameters: dict[str, value.SuiteValue] | None = None
-    device_reset: SwitchCountersKeys | None = None
+    device_reset: DeviceResetKeys | None = None
     time_limit: value.Duration | None = None
     remeasure: Annotated[int, number(0, 10, "remeasure")] | None = None
-    switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
     clock: value.Clock = ClockChoice()

@@ -267,8 +267,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         worker=asked.worker,
         clock=asked.clock,
         start_s=start_s(reading.site),
-        switch_counters=_command(reading, "switch_counters"),
-        device_reset=_command(reading, "device_reset"),
+        device_reset=_device_reset(reading),
         about=asked.about.written() if asked.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
         not_alternated=BOUND_LAST if bound_last else None,
@@ -296,13 +295,13 @@ def _searches(
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
 
 
-def _command(reading: CheckedConfiguration, key: str) -> model.SwitchCountersCommand | None:
-    asked = getattr(reading.model, key)
+def _device_reset(reading: CheckedConfiguration) -> model.DeviceReset | None:
+    asked = reading.model.device_reset
     if asked is None:
         return None
     if not asked.command:
-        raise reading.document.problem((key, "command"), "is an empty list")
-    return model.SwitchCountersCommand(tuple(asked.command), asked.timeout / NS)
+        raise reading.document.problem(("device_reset", "command"), "is an empty list")
+    return model.DeviceReset(tuple(asked.command), asked.timeout / NS)
 
 
 def refuse_too_long(run: model.Run) -> None:

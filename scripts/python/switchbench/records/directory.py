@@ -9,17 +9,12 @@ flows.parquet ...    the nodes' records as tables (schema.py); `flows.1.arrows .
 superseded/          the same tables, of phases that were measured again
 nodes.log            standard error of the nodes
 switch.ndjson        records of a modelled switch (doc/developer/switch.md), in a lab that has one
-switch-counters-*.txt  counters of the switch before and after the run, if a command reads them
 summary.json         results that follow from the tables (summary_form.py)
 manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
 
 plan.json is the compiled run as it was measured, so that its results are read anywhere: a
 configuration compiled again takes the engine, the cores and the memory of the host that ran, and
 its topology files. A port stands in the file once, below `ports`; all else names it.
-
-The switch's own counters are read by a command of the user's. The output is kept as it came. Lines
-that end in a whole number are compared: the text before it is the counter's name. So the output of
-`ethtool -S`, `snmpwalk` and most switches' `show` commands needs no translation.
 """
 
 from __future__ import annotations
@@ -27,7 +22,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
@@ -39,7 +33,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..base.errors import ConfigurationError, RunError, printable
-from ..base.model import Part, Port, Run, SwitchCountersCommand
+from ..base.model import Part, Port, Run
 from ..base.source import refuse_irregular
 from .schema import Record
 from .summary_form import SCHEMA, Entry, SummaryDocument, first_mistake, refuse_other_keys
@@ -341,77 +335,3 @@ def _unpacked(file: Record) -> Run:
     for trial in (*run["trials"], *others):
         trial["parts"] = [parts[number] for number in trial["parts"]]
     return _RUN.validate_python(run)
-
-
-# --- the switch's own counters --------------------------------------------------------------------
-
-BEFORE = "switch-counters-before.txt"
-AFTER = "switch-counters-after.txt"
-
-_COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
-
-
-def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
-    """Run the command and keep its output in a file; raise RunError when it fails."""
-    printed = run_command(asked, "switch_counters")
-    try:
-        path.write_bytes(printed)
-    except OSError as error:
-        raise RunError(f"can't write {path}: {error.strerror}") from error
-
-
-def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
-    """Return the output of the command of a configuration key; RunError if the command fails."""
-    name = asked.command[0]
-    try:
-        done = subprocess.run(
-            asked.command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=asked.timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise RunError(f"{key}: {name} took more than {asked.timeout_s:g} s") from None
-    except OSError as error:
-        raise RunError(f"{key}: {name} can't be run: {error.strerror}") from error
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        words = f": {said[-1]}" if said else ""
-        raise RunError(f"{key}: {name} ended with status {done.returncode}{words}")
-    return done.stdout
-
-
-def parse_counters(text: str) -> dict[str, int]:
-    """Return the counters in a command's output by name; of equal names the last."""
-    found = (_COUNTER.fullmatch(line) for line in text.splitlines())
-    return {match[1]: int(match[2]) for match in found if match}
-
-
-def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> Entry | None:
-    """Return the summary's `switch_counters`; None if no command was configured."""
-    if asked is None:
-        return None
-    found = {name: _counters_in(directory / name) for name in (BEFORE, AFTER)}
-    before, after = (one or {} for one in found.values())
-    shared = [name for name in before if name in after]
-    differences = {
-        name: after[name] - before[name] for name in shared if after[name] != before[name]
-    }
-    kept = [None if one is None else name for name, one in found.items()]
-    return {
-        "command": list(asked.command),
-        "before": kept[0],
-        "after": kept[1],
-        "compared": len(shared),
-        "differences": None if None in kept else differences,
-    }
-
-
-def _counters_in(file: Path) -> dict[str, int] | None:
-    """Return the counters in a file; None where it can't be read."""
-    try:
-        text = file.read_text("utf-8", errors="replace") if file.is_file() else None
-    except OSError:
-        return None
-    return None if text is None else parse_counters(text)

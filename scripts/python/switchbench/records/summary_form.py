@@ -46,14 +46,14 @@ NOTHING_LOCATED: LocationEntry = {
 
 # Parts that a summary may lack, with the values that then hold.
 _LACKING: Mapping[str, object] = {
-    "steps": {"functions": [], "kernels": [], "rankings": []}, "superseded": [], "searches": [],
+    "steps": {"functions": [], "kernels": []}, "superseded": [], "searches": [],
     "suite": {}, "verdict": None, "imported": [], "chain": [],
 }  # fmt: skip
 # Parts of the summary whose keys are known without the keys of the enclosing parts.
 _UNPREFIXED = (
     *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
     *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
-    *("QueuePairs", "ComparisonEntry", "ComparedEntry", "StatisticEntry", "Lowest"),
+    *("ComparisonEntry", "ComparedEntry", "StatisticEntry", "Lowest"),
     *("TimesEntry", "SummaryDocument"),
 )
 

@@ -224,12 +224,6 @@ def nodes(summary: Summary) -> Rows:
         yield {**node, "how": clocks.get(node["node"], {})}
 
 
-def switch_counters(summary: Summary) -> Rows:
-    """Yield the counters of the switch that changed during the run."""
-    for name, difference in (at(summary, "switch_counters.differences") or {}).items():
-        yield {"counter": name, "difference": difference}
-
-
 def failures(summary: Summary) -> Rows:
     """Yield the values that violate clauses."""
     for clause in summary.get("expectations", []):
@@ -247,13 +241,6 @@ def curves(summary: Summary) -> Rows:
     return (p for curve in at(summary, "messages.curves") or () for p in curve_points(curve))
 
 
-def paths(summary: Summary) -> Rows:
-    """Yield the ranges of message size with the path that is the fastest in each."""
-    for crossing in at(summary, "messages.crossovers") or ():
-        for part in crossing["ranges"]:
-            yield {**crossing, **part, "either": " or ".join(crossing["paths"])}
-
-
 def function_points(entry: Entry) -> Rows:
     """Yield a row for each size of a function."""
     return ({**entry, **point} for point in entry["points"])
@@ -262,13 +249,6 @@ def function_points(entry: Entry) -> Rows:
 def functions(summary: Summary) -> Rows:
     """Yield a row for each size of all functions."""
     return (p for entry in at(summary, "steps.functions") or () for p in function_points(entry))
-
-
-def rankings(summary: Summary) -> Rows:
-    """Yield the networks of each kernel, the fastest first."""
-    for ranking in at(summary, "steps.rankings") or ():
-        for place, path in enumerate(ranking["paths"], start=1):
-            yield {**ranking, **path, "place": place}
 
 
 def suite_trials(summary: Summary) -> Rows:

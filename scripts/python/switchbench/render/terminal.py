@@ -43,20 +43,13 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
 def show_messages(found: Entry, console: Console) -> None:
-    """Print the summary's `messages`: curves of ping-pongs by size, and the fastest paths."""
+    """Print the summary's `messages`: curves of ping-pongs by size, single times, computation."""
     for curve in found["curves"]:
         points = list(curve_points(curve))
         title = f"{TABLES['messages'].title}, {_path(curve)}: half the round trip"
         show(TABLES["messages"].on_terminal(points), console, title, notes=_lost_messages(points))
-    at_end = any(curve["peak_at_end"] for curve in found["curves"])
-    ends = ["a peak at the largest size may be higher beyond it"] if at_end else []
-    for spec, notes in (
-        (TABLES["peaks"], ends),
-        (TABLES["paths"], ["alike: within 5 %"]),
-        (TABLES["single"], []),
-    ):
-        rows = spec.entries({"messages": found})
-        show(spec.on_terminal(rows), console, spec.title, notes=notes)
+    single = TABLES["single"]
+    show(single.on_terminal(single.entries({"messages": found})), console, single.title)
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
@@ -211,8 +204,8 @@ class SummaryPrinter:
             self._show("steps", function_points(entry), _path(entry))
         if functions:
             note_lines(self._console, TABLES["steps"].about)
-        for spec in (TABLES["kernels"], TABLES["rankings"]):
-            self._show(spec, title=f"{spec.title}. {spec.about}".rstrip("."))
+        kernels = TABLES["kernels"]
+        self._show(kernels, title=f"{kernels.title}. {kernels.about}".rstrip("."))
 
     def _transports(self) -> None:
         """Print transports side by side, a table for each baseline."""

@@ -33,19 +33,15 @@ from ..analysis.suite import replayed
 from ..analysis.summary import Summary, feed
 from ..base import transports
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
-from ..base.model import Run, Site, SwitchCountersCommand, Trial
+from ..base.model import DeviceReset, Run, Site, Trial
 from ..base.programs import PORT_BINDING
 from ..plan.chosen import locating_trial, subtest_of, trials_again
 from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
 from ..records.collector import Collector, Expected, is_event
 from ..records.directory import (
-    AFTER,
-    BEFORE,
     NODES_LOG,
     LineFile,
     RunDirectory,
-    read_counters,
-    run_command,
     write_plan,
 )
 from ..records.rows import PhaseRows
@@ -201,14 +197,12 @@ class Controller:
         self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
         try:
             self._meet()
-            self._read_switch(BEFORE)
             if self._watched:
                 self._watch()
             elif self._run.searches:
                 self._search()
             else:
                 self._measure()
-            self._read_switch(AFTER)
             self._dismiss()
         except MissedError:
             self._ending = True
@@ -370,12 +364,6 @@ class Controller:
         self._nodes.wait(
             lambda node: node.trials_ended >= self._sent - behind, "to end its trials", limit_s
         )
-
-    def _read_switch(self, name: str) -> None:
-        """Store the switch's counters in a file, where the run has a command for them."""
-        if self._run.switch_counters is not None:
-            self._watcher.stage("reading the switch's counters")
-            read_counters(self._run.switch_counters, self._directory.path / name)
 
     def _dismiss(self) -> None:
         """End all nodes in order; RunError for unreachable pairs and for failed nodes."""
@@ -590,10 +578,29 @@ def unreachable(records: Sequence[Record]) -> str:
 PART = 0.25  # elapsed part of the window when the device is reset
 
 
+def _reset(asked: DeviceReset) -> None:
+    """Run the command; RunError if it fails."""
+    name = asked.command[0]
+    try:
+        done = subprocess.run(
+            asked.command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=asked.timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"device_reset: {name} took more than {asked.timeout_s:g} s") from None
+    except OSError as error:
+        raise RunError(f"device_reset: {name} can't be run: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        words = f": {said[-1]}" if said else ""
+        raise RunError(f"device_reset: {name} ended with status {done.returncode}{words}")
+
+
 @contextmanager
-def device_reset(
-    command: SwitchCountersCommand, trial: Trial
-) -> Iterator[Callable[[Record], None]]:
+def device_reset(command: DeviceReset, trial: Trial) -> Iterator[Callable[[Record], None]]:
     """Run the reset command in a trial's window; yield a handler of the nodes' records.
 
     On exit, raise RunError where the command failed, or did not run before the trial ended.
@@ -602,7 +609,7 @@ def device_reset(
 
     def run() -> None:
         try:
-            run_command(command, "device_reset")
+            _reset(command)
             errors.clear()
         except RunError as error:
             errors[:] = [error]

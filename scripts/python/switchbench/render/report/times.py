@@ -133,7 +133,7 @@ def messages(measured: Measured) -> Iterator[Figure]:
     """Yield bandwidth and latency of each pattern whose messages had more than one size."""
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
     for number, (pattern, some) in enumerate(by(curves, format.pattern).items(), start=1):
-        unit = unit_for(curve["peak_mbps"] for curve in some)
+        unit = unit_for(point["bandwidth_mbps"] for curve in some for point in curve["points"])
         traces = []
         for curve in some:
             label = f"{_path(curve)}, {format.of(curve['ranks'], 'node')}"
@@ -169,8 +169,8 @@ def steps(measured: Measured) -> Iterator[Figure]:
     for number, (path, some) in enumerate(kinds.items(), start=1):
         traces = [
             Trace(format.pattern(curve), _points(
-                curve["points"], mean="repetition_us.mean", t_min="imb.t_min_us",
-                t_max="imb.t_max_us", p50="repetition_us.p50", p99="repetition_us.p99",
+                curve["points"], mean="repetition_us.mean", slowest="repetition_us.slowest_rank",
+                p50="repetition_us.p50", p99="repetition_us.p99",
             ))
             for curve in some
         ]  # fmt: skip
