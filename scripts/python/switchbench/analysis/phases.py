@@ -304,8 +304,6 @@ def reduced(flows: PhaseFlows) -> dict[str, float | None]:
     return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
 
 
-
-
 def burst_line_bps(
     trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
 ) -> Floats | None:
