@@ -21,10 +21,11 @@ from bench import Bench, suite_run, summary_of
 from configs import LAB, PROJECT, assert_has, compile_text, needs_engine
 from golden import unpacked
 from switchbench.analysis.data import Measured
-from switchbench.analysis.judge import exit_status, nothing_judged
+from switchbench.analysis.judge import exit_status
 from switchbench.analysis.measures import PhaseResult, PortShares
 from switchbench.analysis.suite import (
     SuiteCourse,
+    nothing_judged,
     replayed,
     search_entries,
     suite_entries,

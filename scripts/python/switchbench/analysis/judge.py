@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, PlanEntry, at
 from . import measures as m
 from .measures import ByPort, PhaseResult
 from .tester import beyond_hosts, lost_in_network
-
-if TYPE_CHECKING:
-    from .suite import SuiteCourse
 
 # --- a measure's values in a phase ---------------------------------------------------------------
 
@@ -447,25 +444,3 @@ def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool =
     if FAIL in verdicts:
         return 1
     return 4 if INCONCLUSIVE in verdicts or not judged else 0
-
-
-def nothing_judged(
-    entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
-) -> str | None:
-    """Return why no clause and no phase (of a suite: search) was judged; None where one was.
-
-    `course`: of a suite, whose searches are judged instead of its trials.
-    """
-    if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
-        return None
-    if course is not None:
-        searches = course.every
-        if any(measured.is_judged for measured in searches):
-            return None
-        first = searches[0].outcome()[0] if searches else ""
-        return f"nothing could be judged: {format.of(len(searches), 'measurement')}. {first}"
-    limited = sum(bool(entry["tester_limited"]) for entry in entries)
-    if limited < len(entries):
-        return None
-    phases = format.of(len(entries), "phase")
-    return f"nothing could be judged: the tester was the limit in {limited} of {phases}"

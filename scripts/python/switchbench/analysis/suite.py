@@ -7,7 +7,7 @@ computed from the trials of a results directory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,11 +28,11 @@ from ..plan.chosen import (
     suite_words,
 )
 from ..records.rows import Floats, NameIndex, PhaseFlows, Rows
-from ..records.summary_form import ClauseEntry, Entry, filled
+from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, filled
 from ..search.loads import End, ProposedTrial, Search, SearchResult, TrialLoss
 from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
 from . import measures as m
-from .judge import FAILURES_NAMED, clause_entry
+from .judge import FAILURES_NAMED, INCONCLUSIVE, clause_entry
 from .measures import PhaseResult
 
 Facts = Mapping[int, TrialFacts]  # by trial number
@@ -434,3 +434,25 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
         tester_limited=facts.tester_limited,
         offered_part=facts.offered_part,
     )
+
+
+def nothing_judged(
+    entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
+) -> str | None:
+    """Return why no clause and no phase (of a suite: search) was judged; None where one was.
+
+    `course`: of a suite, whose searches are judged instead of its trials.
+    """
+    if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
+        return None
+    if course is not None:
+        searches = course.every
+        if any(measured.is_judged for measured in searches):
+            return None
+        first = searches[0].outcome()[0] if searches else ""
+        return f"nothing could be judged: {format.of(len(searches), 'measurement')}. {first}"
+    limited = sum(bool(entry["tester_limited"]) for entry in entries)
+    if limited < len(entries):
+        return None
+    phases = format.of(len(entries), "phase")
+    return f"nothing could be judged: the tester was the limit in {limited} of {phases}"

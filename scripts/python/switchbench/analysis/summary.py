@@ -39,7 +39,7 @@ from ..records.summary_form import (
 )
 from ..search.suites.declaration import TrialFacts
 from . import series
-from .judge import clause_judges, exit_status, left_out, nothing_judged, overall
+from .judge import clause_judges, exit_status, left_out, overall
 from .located import Locator
 from .measures import MisdeliveredFrames, PhaseResult, or_zero, surplus_frames
 from .phases import (
@@ -49,7 +49,14 @@ from .phases import (
     plan_entry,
 )
 from .statistics import RepeatTable
-from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
+from .suite import (
+    nothing_judged,
+    replayed,
+    search_entries,
+    suite_summary,
+    suite_verdict,
+    trial_facts,
+)
 from .tester import contradicted, explains_all, windows_above_line
 
 TrialKey = tuple[int, int]  # trial number and repeat
