@@ -467,7 +467,7 @@ static int check_info(const struct verbs_end *end, struct err *err)
         return err_set(
             err, -EPROTO,
             "%s: rank %u has %u receive buffers of %u bytes from index %u on and an MTU of %u, "
-            "which do not fit messages of %u bytes: use the same version of switchbench-node "
+            "which are invalid for messages of %u bytes: use the same version of switchbench-node "
             "everywhere",
             label, verbs_partner(end), theirs->slots, theirs->stride, theirs->first, theirs->mtu,
             end->stride);

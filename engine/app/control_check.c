@@ -14,8 +14,8 @@
 #define TURN_MS 5
 #define REQUEST_TIME_NS (3 * NS_PER_S) /* partners may begin later, and datagrams may be lost */
 
-/* Read the token, which is the key, and the nodes' addresses, of which one is this node's. Return
- * 0; -ENODATA: `in` ended before. */
+/* Read the key of the control messages and the nodes' addresses, of which one is this node's.
+ * Return 0; -ENODATA: `in` ended before. */
 static int read_peers(FILE *in, const struct sockaddr_storage *own, struct control_peers *peers,
                       struct sockaddr_storage **addresses, struct err *err)
 {
@@ -26,8 +26,11 @@ static int read_peers(FILE *in, const struct sockaddr_storage *own, struct contr
     if (fgets(line, sizeof line, in) == NULL)
         return -ENODATA;
     if (strcspn(line, "\n") != sizeof peers->key)
-        return err_set(err, -EINVAL, "the first line must be a token of %zu digits",
-                       sizeof peers->key);
+        return err_set(
+            err, -EINVAL,
+            "the first line of standard input must be the key of the control messages, %zu "
+            "characters",
+            sizeof peers->key);
     memcpy(peers->key, line, sizeof peers->key);
     for (; rc == 0 && fgets(line, sizeof line, in) != NULL && line[0] != '\n'; peers->count++) {
         struct sockaddr_storage *more = reallocarray(*addresses, peers->count + 1, sizeof *more);

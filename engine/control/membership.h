@@ -125,8 +125,8 @@ struct membership {
     uint32_t round;   /**< present round */
     int64_t since_ns; /**< begin of the wait for this round */
     /**
-     * @brief Last time that a partner needed this node: by a request, or as this node entered or
-     * passed.
+     * @brief Last time that the barrier was in use: a partner's request arrived, or this node
+     * entered or passed a barrier.
      */
     int64_t active_ns;
     struct {

@@ -75,10 +75,10 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     snprintf(name, sizeof(name), "%s%s%.80s", port->name, inside ? " of network namespace " : "",
              inside ? netns : "");
     if (port->loopback)
-        return err_set(
-            err, -EPERM,
-            "Interface %s is the loopback, where no traffic meets a network; " OWN_INTERFACE ".",
-            name);
+        return err_set(err, -EPERM,
+                       "Interface %s is the loopback interface, whose traffic never leaves this "
+                       "host; " OWN_INTERFACE ".",
+                       name);
     if (rules->shared)
         return 0;
     for (int i = 0; device && !*reason && i < LOWER_MAX; i++) {

@@ -117,8 +117,8 @@ struct link_state {
 };
 
 /**
- * @brief Frames that a link failed to send since link_drops_begin(), by host and by missing
- * carrier.
+ * @brief Frames that a link did not send since link_drops_begin(), by cause: dropped by the host,
+ * or without carrier.
  *
  * The kernel's tx_dropped counts both frames that the host dropped and frames without a carrier
  * (noop_qdisc, __dev_direct_xmit), and tx_carrier_errors has none of the latter. So all of

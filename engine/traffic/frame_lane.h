@@ -280,7 +280,7 @@ struct frame_options {
      * load gives from start to stop.
      */
     uint32_t window_frames;
-    /** @brief UDP source ports per flow, each a stream with its own sequence; 0: 1. */
+    /** @brief UDP source ports per flow, each a stream with its own sequence; 0 means 1. */
     uint16_t udp_sources;
     /** @brief A stream's load after falls_after_ns, in percent of the load before; 0: constant. */
     double falls_to;
@@ -393,7 +393,7 @@ static inline void *frame_partner(const struct frame_lane *lane, uint32_t place)
     return (char *)lane->partners + place * lane->conf.partner_bytes;
 }
 
-/** @brief Return the cost of a frame to the pace: bits at layer 1, or 1 of a load in frames/s. */
+/** @brief Return what a frame uses of the load: bits at layer 1; 1 if in frames/s or unlimited. */
 static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_bytes)
 {
     return phase->load.unlimited || phase->load.rate_bps <= 0

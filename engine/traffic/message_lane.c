@@ -132,9 +132,9 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
     bool echoes = request->phase->traffic == TRAFFIC_PINGPONG;
 
     if ((lane->schedules || echoes) && plan->streams > 1)
-        return err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
-                       lane->schedules ? "a step's message" : "a ping-pong message", plan->streams,
-                       plan->streams_key);
+        return err_set(err, -EINVAL, "%s: %s uses only one stream, but %u are set: remove %s",
+                       plan->label, lane->schedules ? "a step's message" : "a ping-pong message",
+                       plan->streams, plan->streams_key);
     if (lane->forwards && echoes)
         return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
     if (lane->forwards && (request->send_count != 1 || request->receive_count != 1))

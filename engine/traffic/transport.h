@@ -159,7 +159,7 @@ struct pingpong_options {
 };
 #define PINGPONG_SAMPLES_MAX 10000000u
 
-/** @brief Options of a dependent phase's schedule (schedule_executor.h). */
+/** @brief Options of a phase that executes a schedule (schedule_executor.h). */
 struct schedule_options {
     uint64_t count;  /**< measured repetitions, in whole batches; 0: until the stop */
     uint32_t batch;  /**< repetitions without a barrier between them; never 0 */

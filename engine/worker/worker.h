@@ -78,14 +78,14 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
                            const struct lane_flow *flows, int64_t now_ns, uint32_t most);
 
 /**
- * @brief Return the first waiting interval mark, valid until it is dropped; for the main thread.
+ * @brief Return the oldest queued interval mark, valid until interval_ring_drop(); main thread.
  *
  * @param ring Ring of marks.
  * @return Mark; NULL: none waits.
  */
 const struct interval_mark *interval_ring_first(const struct interval_ring *ring);
 /**
- * @brief Drop the first waiting interval mark.
+ * @brief Drop the oldest queued interval mark.
  *
  * @param ring Ring of marks.
  */

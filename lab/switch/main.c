@@ -91,7 +91,10 @@ static int set_up(struct program *program, struct err *err)
     int rc;
 
     if (read_line(program, -1) != 1)
-        return err_set(err, -EINVAL, "the input ended before the description did");
+        return err_set(
+            err, -EINVAL,
+            "standard input ended before the switch's description: write it as one line of "
+            "JSON, with a newline");
     rc = describe_read(&program->description, program->line, err);
     if (rc < 0)
         return rc;
@@ -191,7 +194,8 @@ int main(int argc, char **argv)
     sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1)
-        rc = err_set(&err, -EINVAL, "'%s': see switchbench-switch --help", argv[1]);
+        rc = err_set(&err, -EINVAL, "unexpected argument '%s': see switchbench-switch --help",
+                     argv[1]);
     if (rc == 0)
         rc = set_up(&program, &err);
     if (rc == 0) {

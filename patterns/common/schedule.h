@@ -77,7 +77,7 @@ struct schedule {
     uint32_t steps;           /**< 0: this rank idles */
     uint64_t memory;          /**< bytes of the rank's memory */
     uint64_t messages, bytes; /**< sent by the rank */
-    /** @brief Contents of the memory before and after a repetition. */
+    /** @brief Expected data in the rank's memory: inputs before a repetition, results after it. */
     struct content *contents;
     size_t content_count;
     uint32_t ranks; /**< of the plan */

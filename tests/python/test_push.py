@@ -185,7 +185,7 @@ def test_the_modelled_switch_runs_too(folder: Path) -> None:
     if not switch.exists():
         pytest.skip("a build without DPDK")
     done = subprocess.run([switch], input="", capture_output=True, text=True, check=False, env={})
-    assert done.stderr.startswith("switchbench-switch: the input ended before the description did")
+    assert done.stderr.startswith("switchbench-switch: standard input ended before the")
 
 
 def test_half_a_command_does_not_stop_the_modelled_switch(folder: Path) -> None:

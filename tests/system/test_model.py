@@ -137,7 +137,7 @@ def _switch_of(name: str) -> int:
     ("text", "says"),
     [
         ('{"switch": {"name": "a"}}\n', "lacks the key 'ports'"),
-        ("", "ended before the description"),
+        ("", "ended before the switch's description"),
         (
             '{"switch": {"name": "a", "ports": [{"name": "a", "iface": "none0"}, {"name": "b"}]}}',
             "interface none0 can't be used",

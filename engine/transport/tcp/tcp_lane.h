@@ -82,7 +82,7 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool 
 void tcp_port_close(struct transport_port *port);
 
 struct tcp_lane;
-/** @brief Check the partners and the options. */
+/** @brief Check that every partner can be reached, and that the kernel takes the lane's options. */
 int tcp_lane_check(struct tcp_lane *lane, struct err *err);
 /** @brief Connect a lane, as the table's `connect`. */
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);

@@ -259,7 +259,8 @@ int faults_check(const struct model_conf *conf, struct err *err)
         if (fault->kind >= MODEL_FAULT_DEAD && fault->port == NULL)
             return err_set(err, -EINVAL, "faults: %s needs a `port`", kind);
         if (fault->kind < MODEL_FAULT_DEAD && fault->port != NULL)
-            return err_set(err, -EINVAL, "faults: %s has no `port`: say `in` or `out`", kind);
+            return err_set(err, -EINVAL, "faults: %s does not take `port`: use `in` or `out`",
+                           kind);
         if (fault->kind == MODEL_FAULT_SLOW && fault->rate_bps == 0)
             return err_set(err, -EINVAL, "faults: slow needs a `rate_bps`");
         if (fault->kind == MODEL_FAULT_REORDER && fault->displacement == 0)

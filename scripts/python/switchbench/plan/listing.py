@@ -149,12 +149,12 @@ def notes(run: Run) -> list[str]:
         if len(offered) > 1:
             count = f"{len(offered)} of {len(plans)} plans"
             words = f"{count} offer a port more than its line, plan {number} the most: {named}"
-        found.append(f"{words}: what a line has no room for is lost by design")
+        found.append(f"{words}: the excess is lost by design")
     return found
 
 
 def _offered(run: Run) -> list[str]:
-    """Return sentences on the intended load, by transport and pattern, and beside probes."""
+    """Return sentences on the intended load per transport and pattern, and beside probes."""
     paced = [trial for trial in run.trials if trial.traffic not in WAITING]
     by_pattern: dict[str, dict[str, dict[str, None]]] = {}
     for trial in paced:
@@ -177,7 +177,7 @@ def _offered(run: Run) -> list[str]:
                 full[quantities.load_text(trial.load)] = None
     for rate, full in probed.items():
         most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
-        yields = "the line has no room for both, and the load yields to them"
+        yields = "the line can't carry both, and the load is lowered"
         yields = f"; at {' and '.join(full)} {yields}" if full else ""
         sentences[f"latency probes are on top of the load, {most}{yields}"] = None
     return list(sentences)
