@@ -586,7 +586,7 @@ def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.Monke
     state.write(left)
     assert state.read("x") == left
     (tmp_path / "x.json").write_text('{"kept": true, "topology": {}}')
-    with pytest.raises(LabError, match="is not a lab's state"):
+    with pytest.raises(LabError, match="was made by another version"):
         state.read("x")
 
 

@@ -127,9 +127,11 @@ def read(lab: str) -> LabState | None:
         return _STATE.validate_json(_path(lab, ".json").read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        path = _path(lab, ".json")
-        raise LabError(f"{path} is not a lab's state as this version writes it: {error}") from None
+    except ValueError:
+        raise LabError(
+            f"lab {lab} was made by another version: remove it by `switchbench lab down {lab}` of "
+            f"that version, or its namespaces by `ip netns delete` and then {_path(lab, '.json')}"
+        ) from None
 
 
 def forget(lab: str) -> None:
