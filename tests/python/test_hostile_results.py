@@ -438,7 +438,7 @@ NO_FORM = "is invalid"
     ("kind", "changes", "words"),
     [
         ("flow", {"node": "node2"}, "which node node2 does not have"),
-        ("flow", {"node": "node7"}, "which this run does not have"),
+        ("flow", {"node": "node7"}, "which is not in this run"),
         ("flow", {"trial": 4}, "this run has no trial 4"),
         ("flow", {"repeat": 4}, "this run has no trial 0, repeat 4"),
         ("flow", {"phase": 1}, "trial 0 has no phase 1"),

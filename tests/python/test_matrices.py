@@ -32,19 +32,17 @@ def pattern_of(tmp_path: Path, test: str) -> dict[str, Any]:
     return pattern
 
 
-def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
-    (tmp_path / "flows.csv").write_text(
-        "source,destination,share\n# RFC 8239, 3.2\nnode1,node2,99.98\n\n2,node2:e0,1%\nnode4,0\n"
-    )
-    pattern = pattern_of(tmp_path, "{pattern: flows, flows: flows.csv}")
+def test_a_list_of_flows_is_kept_as_written(tmp_path: Path) -> None:
+    """RFC 8239, 3.2."""
+    flows = "[[node1, node2, 99.98%], [2, 'node2:e0', 1%], [node4, 0]]"
+    pattern = pattern_of(tmp_path, f"{{pattern: flows, flows: {flows}}}")
     assert pattern == {
         "name": "flows",
         "list": [0, 1, 2, 1, 3, 0],
         "shares": [999_800_000, 10_000_000, 0],
     }
-    run = run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
-    again = compile_run(read_values(run.effective))
-    assert again.trials == run.trials  # without the file
+    run = run_of(tmp_path, f"{{pattern: flows, flows: {flows}}}")
+    assert compile_run(read_values(run.effective)).trials == run.trials
     assert run.effective["tests"][0]["flows"] == [
         ["node1", "node2", "99.98%"],
         [2, "node2:e0", "1%"],
