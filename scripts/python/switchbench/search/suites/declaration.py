@@ -331,9 +331,6 @@ class Suite:
 # Flows of the documents' tests, by port numbers: one phase each, all at once.
 
 
-Variants = Callable[[int], Iterator[Variant]]
-
-
 def both_ways(ports: int) -> Iterator[Variant]:
     """Yield pairs of neighbouring ports, in both directions (RFC 2544, 14)."""
     yield Variant("pairs", tuple((port, port ^ 1) for port in range(ports - ports % 2)))
