@@ -3,7 +3,6 @@
  * switchbench-node: documents in, records out (doc/developer/node-protocol.md).
  */
 #include "app.h"
-#include "environment.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 static const char usage[] =
     "usage: switchbench-node [FILE] [--name NAME] [--plan] [--version] [--help]\n"
@@ -59,19 +57,6 @@ static int parse_options(int argc, char **argv, const char *said[WORDS], struct 
     return 0;
 }
 
-/* Clean the environment where the node has file capabilities, and so more rights than the user that
- * set it. Store --connection there, where the guard reads the controller's connection. */
-static int set_environment(const char *connection, struct err *err)
-{
-    int rc = getauxval(AT_SECURE) != 0 ? environment_clean() : 0;
-
-    if (rc < 0)
-        return err_set(err, rc, "can't clean the environment: %s", strerror(-rc));
-    if (connection == NULL || setenv("SSH_CONNECTION", connection, 1) == 0)
-        return 0;
-    return err_set(err, -errno, "can't keep --connection: %s", strerror(errno));
-}
-
 int main(int argc, char **argv)
 {
     const char *said[WORDS] = {NULL};
@@ -83,8 +68,9 @@ int main(int argc, char **argv)
         fputs(said[HELP] != NULL ? usage : "switchbench-node " SWITCHBENCH_VERSION "\n", stdout);
         return 0;
     }
-    if (rc == 0)
-        rc = set_environment(said[CONNECTION], &err);
+    /* The guard reads the controller's connection there. */
+    if (rc == 0 && said[CONNECTION] != NULL && setenv("SSH_CONNECTION", said[CONNECTION], 1) != 0)
+        rc = err_set(&err, -errno, "can't keep --connection: %s", strerror(errno));
     if (rc == 0 && sodium_init() < 0)
         rc = err_set(&err, -ENOSYS, "libsodium can't be initialised");
     if (rc == 0 && said[REACH] != NULL) {

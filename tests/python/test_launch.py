@@ -155,11 +155,9 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said("none")[0] == "opt/current/switchbench-node --version"
     program(tmp_path / "home" / far.HOME_FOLDER / "current" / "switchbench-node", says)
     assert said("none")[0].startswith("home/.local/lib/switchbench/current/switchbench-node ")
-    for privilege in ("sudo", "setcap"):
-        assert said(privilege)[0] == "opt/current/switchbench-node --version"
+    assert said("sudo")[0] == "opt/current/switchbench-node --version"
     told = "--connection 192.0.2.1 1 192.0.2.2 22"
     assert said("sudo")[1] == f"opt/current/switchbench-node --name a b {told}"
-    assert said("setcap")[1] == "opt/current/switchbench-node --name a b"
     assert said("none", str(plain))[1] == "path/switchbench-node --name a b"
 
 

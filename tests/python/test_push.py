@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import tarfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +121,9 @@ class TestRootsFolder:
         there.mkdir(parents=True)
         os.chown(there if which != ".." else there.parent, 65534, 0)
         to = there / "new" if which == "new" else there
-        done = receive(ordered(to, "setcap"), "ask")
+        done = receive(ordered(to, "sudo"), "ask")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "can be written by others than root, and setcap wants one of root's" in done.stderr
+        assert "can be written by others than root, and sudo wants one of root's" in done.stderr
         assert receive(ordered(to, "none"), "ask").stdout == "switchbench push: lack\n"
 
     @pytest.mark.parametrize(("mode", "status"), [(0o775, 1), (0o757, 1), (0o1777, 1), (0o755, 0)])
@@ -175,9 +174,9 @@ def test_it_runs_from_anywhere(folder: Path, tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "link", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: switchbench-node ")
     assert node(tmp_path / "elsewhere", "--no-such-option").returncode == 2
-    # What a caller says of libraries is not heeded.
+    # What a caller says of libraries is not heeded; the shell alone warns of it.
     done = node(folder, "--version", LD_PRELOAD="/no/such.so", LD_LIBRARY_PATH="/no/such")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stdout) == (0, f"switchbench-node {__version__}\n")
 
 
 def test_the_modelled_switch_runs_too(folder: Path) -> None:
@@ -305,42 +304,6 @@ def test_a_library_that_is_missing_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="ldd can't be run: No such file"):
         push.libraries([Path("/bin/true")])
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
-class TestCapabilities:
-    """A program as `push` with `privilege: setcap` leaves it, run by another user than root."""
-
-    NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
-
-    @pytest.fixture
-    def place(self, folder: Path) -> Iterator[Path]:
-        """Return the program with its capability, in a folder of root that every user can reach."""
-        above = Path("/run") / f"switchbench-test-{os.getpid()}"
-        place = above / "there" / "engine"
-        try:
-            shutil.copytree(folder, place)
-            subprocess.run(
-                ["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True
-            )
-            yield place
-        finally:
-            shutil.rmtree(above)
-
-    def run(self, place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Return the engine, or what stands in its place."""
-        command = [*self.NOBODY, str(place / "switchbench-node"), *words]
-        environment = {"PATH": os.environ["PATH"]} | variables
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-
-    def test_they_reach_the_engine_and_nothing_else(self, place: Path) -> None:
-        shutil.copy("/bin/cat", place / "libexec" / "switchbench-node")
-        status = self.run(place, "/proc/self/status").stdout
-        assert "CapEff:\t0000000000002000\n" in status
-        asked = {"IBV_DRIVERS": "/mine", "SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
-        environment = self.run(place, "/proc/self/environ", **asked).stdout.split("\0")
-        assert "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22" in environment
-        assert "IBV_DRIVERS=/mine" not in environment
 
 
 def test_nothing_of_the_host_is_looked_for(collection: Collection) -> None:

@@ -117,7 +117,6 @@ def test_what_meson_installs(prefix: Path) -> None:
     share = prefix / "share"
     for path in (
         prefix / "bin" / "switchbench-node",
-        prefix / "libexec" / "switchbench" / "switchbench-start",
         share / "switchbench" / "conf" / "labs" / "one-switch.yaml",
         share / "doc" / "switchbench" / "reference" / "configuration.md",
     ):

@@ -128,36 +128,11 @@ def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> No
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Return a folder that every user can reach: capabilities are for other users than root."""
+    """Return a folder that every user can reach."""
     folder = Path("/run") / f"switchbench-push-{os.getpid()}"
     folder.mkdir(mode=0o755)
     yield folder
     shutil.rmtree(folder)
-
-
-@pytest.mark.skipif(not shutil.which("setcap"), reason="needs setcap: apt-get install libcap2-bin")
-def test_capabilities_do_for_who_is_not_root(
-    hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path
-) -> None:
-    site = site_of(hosts, "node1", "node2")
-    engine = open_folder / "current" / "switchbench-node"
-    asked = {"transports": ["dpdk", "tcp"], **QUICK, "tests": [PAIRS]}
-    for privilege in ("none", "setcap"):
-        chosen = f"site.ssh.privilege={privilege}"
-        done = push(hosts, tmp_path, site, "--to", str(open_folder), "--set", chosen)
-        assert done.returncode == 0, done.stdout + done.stderr
-        # As a user without any right, of the group that pushed.
-        words = "setpriv --reuid=65534 --regid=0 --clear-groups --inh-caps=-all --"
-        site["ssh"]["engine"] = sshkit.engine(tmp_path, f'exec {words} {engine} "$@"')
-        result = hosts.run(tmp_path / privilege, asked | {"site": site})
-        if privilege == "none":
-            assert result.status == 2
-            assert "need the capabilities CAP_NET_RAW and" in result.sentence
-    assert result.status == 0, result.errors
-    assert (engine.stat().st_mode & 0o777, engine.stat().st_uid) == (0o750, 0)
-    site["ports"]["e0"]["driver"] = "af_xdp"
-    push(hosts, tmp_path, site, "--to", str(open_folder), "--set", "site.ssh.privilege=setcap")
-    result = hosts.run(tmp_path / "af_xdp", asked | {"site": site, "transports": ["dpdk"]}).complete
 
 
 def test_sudo_runs_what_root_owns(hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path) -> None:
@@ -170,14 +145,6 @@ def test_sudo_runs_what_root_owns(hosts: sshkit.Hosts, open_folder: Path, tmp_pa
     assert done.stdout.splitlines()[0].endswith(f" in {open_folder}, run by sudo")
     asked: runs.Record = {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS]}
     assert hosts.run(tmp_path, asked).status == 0
-
-
-def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    site = site_of(hosts) | {"ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}}}
-    done = push(hosts, tmp_path, site, "--set", "site.ssh.privilege=setcap")
-    assert done.returncode == 2
-    assert "is not enough for ports with `pci` (node1:e0)" in runs.sentence(done.stderr)
-    assert not (hosts.home("node1") / far.SHARED_FOLDER.lstrip("/")).exists()
 
 
 def test_two_hosts_and_an_interface_are_enough(

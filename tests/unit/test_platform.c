@@ -7,7 +7,6 @@
  */
 #include "address.h"
 #include "device_counters.h"
-#include "environment.h"
 #include "sysfs.h"
 #include "unit.h"
 
@@ -82,26 +81,6 @@ TEST(files_of_sys_are_read)
     globfree(&found);
     unit_folder_remove();
     assert_in_range(memory_spare(), 1, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-}
-
-TEST(only_what_is_needed_stays)
-{
-    static const char *const dangerous[] = {"IBV_DRIVERS", "RDMAV_DRIVERS", "LIBXDP_OBJECT_PATH",
-                                            "SWITCHBENCH_BUNDLE", "VERBS_LOG_FILE"};
-    const char *connection = "192.0.2.1 1 192.0.2.2 22";
-
-    for (EACH(dangerou, dangerous))
-        setenv(*dangerou, "/mine", 1);
-    setenv("PATH", "/mine", 1);
-    setenv("SSH_CONNECTION", connection, 1);
-    assert_int_equal(environment_clean(), 0);
-    for (EACH(dangerou, dangerous))
-        assert_null(getenv(*dangerou));
-    assert_string_equal(getenv("PATH"), "/usr/sbin:/usr/bin:/sbin:/bin");
-    assert_string_equal(getenv("SSH_CONNECTION"), connection);
-    unsetenv("SSH_CONNECTION");
-    assert_int_equal(environment_clean(), 0);
-    assert_null(getenv("SSH_CONNECTION"));
 }
 
 /* --- counters of devices --- */

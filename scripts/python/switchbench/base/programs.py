@@ -86,7 +86,6 @@ def machine_of(folder: Path) -> str:
     return platform.machine()
 
 
-START = Program("switchbench-start", "engine", "SWITCHBENCH_START")
 SWITCH = Program("switchbench-switch", "lab/switch", "SWITCHBENCH_SWITCH")
 
 

@@ -339,7 +339,7 @@ class Ssh(Strict):
     user: value.Name | None = None
     config: value.Name | None = None  # file for ssh -F
     engine: value.Name = ENGINE
-    privilege: Literal["none", "setcap", "sudo"] = "none"
+    privilege: Literal["none", "sudo"] = "none"
     fanout: Annotated[int, number(1, 4096, "a fan-out")] = 64  # ClusterShell's default
     timeout: value.Timeout = 10_000_000_000
 

@@ -294,10 +294,7 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
             return HostCheck("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
-    engine = ENGINE
-    with suppress(ConfigurationError):
-        engine = str(find_engine().resolve())  # setcap does not follow symbolic links
-    remedy = f"run as root, or `sudo setcap {capabilities}+ep {engine}`"
+    remedy = f"run as root, by sudo for example (it needs {capabilities})"
     if name == "AF_PACKET":
         remedy += "; in a lab it works without"
     return HostCheck("dpdk", name, LACK, "not permitted to this user", remedy)

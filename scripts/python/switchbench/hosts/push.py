@@ -18,7 +18,7 @@ import shlex
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,13 +27,12 @@ from typing import IO
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
-from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
+from ..base.programs import ENGINE, SWITCH, VERSION, find_engine, machine_of
 from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer
 from ..run.launch.ssh import NOT_ASKED, OpenSsh, lack, refusal
 
 SUMS = "SHA256SUMS"
 
-_SWITCH_SCRIPT = '#!/bin/sh\n# SPDX-License-Identifier: BSD-3-Clause\n. "${0%/*}/start"\n'
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 
@@ -47,17 +46,20 @@ _DRIVER_FOLDERS = (
     "usr/local/lib*/dpdk/pmds-*", "usr/local/lib*/*/dpdk/pmds-*",
 )  # fmt: skip
 
-_START_SCRIPT = f"""\
+_START_SCRIPT = """\
+#!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-here=${{0%/*}} program=${{0##*/}}
-[ "$program" != start ] || program={ENGINE}
-unset IBV_DRIVERS SWITCHBENCH_BUNDLE
+#
+# Starts the program of this name in libexec/ by the loader and the libraries of this folder.
+path=$(readlink -f "$0")
+here=${path%/*} program=${path##*/}
+unset LD_LIBRARY_PATH LD_PRELOAD IBV_DRIVERS SWITCHBENCH_BUNDLE
 for one in "$here"/lib/verbs/lib*-rdmav*.so; do
-  [ ! -e "$one" ] || export IBV_DRIVERS="${{IBV_DRIVERS:+$IBV_DRIVERS:}}${{one%-rdmav*}}"
+  [ ! -e "$one" ] || export IBV_DRIVERS="${IBV_DRIVERS:+$IBV_DRIVERS:}${one%-rdmav*}"
 done
 # The engine takes DPDK's drivers from there (engine/transport/dpdk/eal.c).
 [ ! -d "$here/lib/dpdk" ] || export SWITCHBENCH_BUNDLE="$here"
-[ ! -d "$here/lib/bpf" ] || export LIBXDP_OBJECT_PATH="${{LIBXDP_OBJECT_PATH:-$here/lib/bpf}}"
+[ ! -d "$here/lib/bpf" ] || export LIBXDP_OBJECT_PATH="${LIBXDP_OBJECT_PATH:-$here/lib/bpf}"
 # The host's cache of libraries is another C library's.
 exec "$here/lib/loader" --inhibit-cache --library-path "$here/lib:$here/lib/dpdk" \\
   --argv0 "$here/$program" "$here/libexec/$program" "$@"
@@ -153,9 +155,7 @@ def collect() -> Collection:
     needed |= libraries([*drivers, *providers])
     served = {_soname(path) for path in drivers}
     pieces = (
-        _piece(ENGINE, START.find(), _PROGRAM),
-        Piece("start", _START_SCRIPT.encode()),
-        *(Piece(name, _SWITCH_SCRIPT.encode(), _PROGRAM) for name in programs if name != ENGINE),
+        *(Piece(name, _START_SCRIPT.encode(), _PROGRAM) for name in programs),
         *(_piece(f"libexec/{name}", path, _PROGRAM) for name, path in programs.items()),
         *(_library(name, path) for name, path in needed.items() if name not in served),
         *(_piece(f"lib/dpdk/{_soname(path)}", path) for path in drivers),
@@ -314,17 +314,6 @@ def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
 # Copying the engine with all its libraries to the hosts of a site (doc/how-to/cluster.md).
 
 
-# Capabilities of a node, and the purpose of each.
-CAPABILITIES: Mapping[str, str] = {
-    "cap_net_raw": "packet sockets: ports of dpdk",
-    "cap_net_admin": "promiscuous ports, offloads, routes of a port's own",
-    "cap_ipc_lock": "memory that devices write to stays where it is: verbs, AF_XDP",
-    "cap_sys_nice": "a worker that sleeps on a shared core is woken in time",
-}
-# Nearly as powerful as root, so only where a port needs them.
-NAMESPACES = ("cap_sys_admin",)  # for a host with several ports: each has a namespace of its own
-AF_XDP = ("cap_bpf", "cap_sys_admin")  # libxdp finds its maps by their numbers
-
 _SCRIPT = Path(__file__).parents[1] / "run/launch/receive.sh"
 _AS_ROOT = '[ "$(id -u)" = 0 ] && exec "$@"; exec sudo -n "$@"'
 _ASK_S = 60.0  # a login, and checksums of 35 MB from a cold disk
@@ -333,43 +322,28 @@ _TAKE_S = 300.0  # 14 MB, through a gateway that all hosts share
 
 @dataclass(frozen=True)
 class PushOrder:
-    """Engine to install on each host: its files, their folder and the file capabilities to set."""
+    """Engine to install on each host: its files, their folder, and with whose rights it runs."""
 
     collection: Collection
     privilege: str
     folder: str  # "" for the home folder
-    capabilities: tuple[str, ...] = ()
 
     def words(self, task: str) -> list[str]:
         """Return the remote command for the task `ask` or `take`."""
         one = self.collection
         digest = hashlib.sha256(one.sums.encode()).hexdigest()
-        what = [one.name, one.machine, self.privilege, ",".join(self.capabilities), digest]
+        what = [one.name, one.machine, self.privilege, digest]
         script = ["sh", "-c", _SCRIPT.read_text("utf-8"), "sh", task, self.folder, *what]
         return script if self.privilege == "none" else ["sh", "-c", _AS_ROOT, "sh", *script]
 
 
 def order(site: Site, folder: Path | None = None) -> PushOrder:
-    """Return the push order for a site; ConfigurationError if a port needs more privilege."""
+    """Return the push order for a site."""
     privilege = OpenSsh.of(site).privilege
-    capabilities = _capabilities(site) if privilege == "setcap" else ()
     default = "" if privilege == "none" else SHARED_FOLDER
     if folder is not None and not folder.is_absolute():
         raise ConfigurationError(f"push: --to {folder}: a full path is needed, the same on all")
-    return PushOrder(collect(), privilege, str(folder or default), capabilities)
-
-
-def _capabilities(site: Site) -> tuple[str, ...]:
-    devices = [port.name for port in site.ports if "pci" in port.engine]
-    if devices:
-        raise ConfigurationError(
-            f"push: `privilege: setcap` is not enough for ports with `pci` ({devices[0]}): their "
-            "devices and drivers are root's files; use `privilege: sudo`, or log in as root"
-        )
-    several = any(len(process.ports) > 1 for process in site.processes)
-    xdp = any(port.engine.get("driver") == "af_xdp" for port in site.ports)
-    more = (*(NAMESPACES if several else ()), *(AF_XDP if xdp else ()))
-    return tuple(dict.fromkeys((*CAPABILITIES, *more)))
+    return PushOrder(collect(), privilege, str(folder or default))
 
 
 # A login may print text of its own around the output of receive.sh, even on the same line. A run
@@ -424,8 +398,8 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[st
             return Answer(NOT_ASKED, [why])
         word, folder = done[host]
         how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
-        more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
-        where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"
+        more = ", run by sudo" if wanted.privilege == "sudo" else ""
+        where = f"{wanted.collection.name} in {folder}{more}"
         return Answer(0, [f"{how}: {where}"])
 
     return {host: result(host, answer) for host, answer in answers.items()}

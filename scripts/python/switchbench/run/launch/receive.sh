@@ -4,14 +4,14 @@
 # output is a word and what it is about, marked as ours: the login's own text may stand before it on
 # the same line. What fails says why on standard error.
 #
-#   sh ask|take TO NAME MACHINE PRIVILEGE CAPABILITIES SUM
+#   sh ask|take TO NAME MACHINE PRIVILEGE SUM
 #
 # ask   "have" where the folder NAME is in TO and whole, which is then made the current one
 #       (SUM is the SHA-256 of its SHA256SUMS)
 # take  the same from an archive on standard input, "copied"
 set -eu
 umask 022
-task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 capabilities=$6 sum=$7
+task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 sum=$6
 
 say() {
   echo "switchbench push: $*"
@@ -73,22 +73,8 @@ take() {
   mv -T "$fresh" "$folder" 2>/dev/null || is_whole "$folder" || fail "$folder can't be made"
 }
 
-# Root's, and for the group that pushed alone: whoever may start it has the capabilities.
-allow() {
-  chown -R 0:0 "$folder"
-  chgrp "${SUDO_GID:-$(id -g)}" "$program"
-  chmod 750 "$program"
-  command -v setcap >/dev/null 2>&1 || PATH=$PATH:/usr/sbin:/sbin
-  command -v setcap >/dev/null 2>&1 || fail "there is no setcap (Debian: libcap2-bin)"
-  setcap "$capabilities+ep" "$program" || fail "setcap was refused on $program"
-}
-
-# One that was allowed once is not any more, where nothing of that is asked for.
 settle() {
-  case $privilege in
-  setcap) allow ;;
-  sudo) chown -R 0:0 "$folder" ;;
-  esac
+  [ "$privilege" = none ] || chown -R 0:0 "$folder"
   ln -sfn "$name" "$to/.current.$$"
   mv -T "$to/.current.$$" "$to/current"
 }
@@ -96,7 +82,6 @@ settle() {
 [ "$(uname -m)" = "$machine" ] || fail "it is a $(uname -m), and this build is for $machine"
 [ "$privilege" = none ] || settle_place
 folder=$to/$name
-program=$folder/switchbench-node
 case $task in
 ask)
   is_whole "$folder" || { say lack; exit 0; }
