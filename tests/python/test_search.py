@@ -259,7 +259,7 @@ def test_what_the_tester_cannot_offer_is_not_searched(truth: float, found: End) 
 
 @pytest.mark.parametrize(
     ("most", "end"),
-    [(0.4, End.HELD_ALL_OFFERED), (0.99, End.HELD_ALL_OFFERED), (0.999, End.REACHED)],
+    [(0.4, End.LIMITED_BETWEEN), (0.99, End.LIMITED_BETWEEN), (0.999, End.REACHED)],
 )
 def test_what_the_tester_offers_for_short_trials_alone_ends_a_search(most: float, end: End) -> None:
     """Full-length trials reach a part of what the device forwards; the search goes below that."""
@@ -277,6 +277,36 @@ def test_what_the_tester_offers_for_short_trials_alone_ends_a_search(most: float
     (result,) = search.result()
     assert result.outcome.end is end
     assert result.relevant_lower_bound == pytest.approx(most * 5e6, rel=0.011)
+
+
+def test_a_load_that_fails_above_the_last_clear_one_is_not_more_than_was_offered() -> None:
+    """All trials between two loads are void; the device held one and failed at the other."""
+    device = forwards(5e6)
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        return replace(device(trial), tester_limited=5e6 < trial.value < 5.04e6, offered_part=0.999)
+
+    search, _ = run(LoadSearch([NDR, PDR], LOADS), measure)
+    for result in search.result():
+        assert result.outcome.end is End.LIMITED_BETWEEN
+        assert result.relevant_lower_bound == pytest.approx(5e6, rel=0.011)
+        assert " and loses frames at 5.0" in result.outcome.sentence
+
+
+def test_a_load_that_was_offered_late_is_measured_again_at_the_end() -> None:
+    """It is void until trials below it have shown how many late frames do no harm."""
+    device, held = forwards(5e6), 0
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        nonlocal held
+        found = device(trial)
+        held += not found.lost
+        return replace(found, tester_limited=5e6 < trial.value < 5.04e6 and held < 3)
+
+    search, _ = run(LoadSearch([NDR, PDR], LOADS), measure)
+    for result in search.result():
+        assert result.is_regular
+        assert result.relevant_lower_bound == pytest.approx(5e6, rel=0.011)
 
 
 def test_a_tester_limited_trial_now_and_then_changes_nothing() -> None:

@@ -150,6 +150,18 @@ def clumped(percent: float) -> Device:
     return measure
 
 
+def stutters(percent: float, late: int) -> Device:
+    """Return a device with a capacity, and senders that are late by so many frames in each trial."""
+
+    def measure(trial: Trial) -> TrialFacts:
+        load = trial.load.percent or 0.0
+        offered = round(85 * load * trial.window_s)
+        lost = round(offered * max(0.0, 1 - percent / load))
+        return TrialFacts(offered=offered, lost=lost, late_total=late, tester_limited=False)
+
+    return measure
+
+
 def recovers(percent: float, seconds: float) -> Device:
     """Return a device that loses frames for so long after the load has fallen."""
     asked, frame_s = SUITES["rfc2544"].lab, 8 * 1538 / 20e6
@@ -635,8 +647,35 @@ def test_what_a_late_sender_may_be_why_of(name: str) -> None:
         )
         assert asked.is_unclear(point, facts, {"c": 9.0}) == unclear
         if asked.quantity == "load":  # what is offered beyond all that it received is too much
+            assert not asked.is_unclear(point, facts, {"c": 9.0}, 7)  # as many cost nothing
+            assert asked.is_unclear(point, facts, {"c": 9.0}, 6) == unclear
             assert not asked.is_unclear(point, facts, {"c": 5.0})
             assert asked.is_unclear(point, facts, {"c": 5.06}) == unclear  # as windows differ
+
+
+def test_late_frames_that_do_no_harm_just_below_excuse_no_loss(planned: Planned) -> None:
+    """Each trial has late frames enough to explain its loss; just below, as many cost nothing."""
+    course = measured(planned("ndr-pdr", 1518, trial_s=1), stutters(75.1, 60))
+    ndr, pdr = course.measurements[0].results
+    assert ndr.is_regular
+    assert pdr.is_regular
+    assert ndr.relevant_lower_bound == pytest.approx(75.1, rel=0.006)
+
+
+@pytest.mark.parametrize("clear", [0, 1])
+def test_a_search_without_a_lower_bound_has_a_row_without_values(
+    planned: Planned, clear: int
+) -> None:
+    """All trials are void, or all but the first, which loses frames."""
+    device = stutters(0.5, 10**6)
+    course = measured(
+        planned("ndr-pdr", 1518, trial_s=1),
+        lambda trial: replace(device(trial), late_total=0 if trial.id < clear else 10**6),
+    )
+    (entry,) = suite_entries(course)
+    (row,) = entry["rows"]
+    assert set(row.values()) == {None}
+    assert "The tester, not the device, was the limit at " in entry["outcome"]
 
 
 def test_each_iteration_is_listed(planned: Planned) -> None:

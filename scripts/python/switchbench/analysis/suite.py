@@ -30,7 +30,14 @@ from ..plan.chosen import (
 from ..records.rows import Floats, NameIndex, PhaseFlows, Rows
 from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, filled
 from ..search.loads import End, ProposedTrial, Search, SearchResult, TrialLoss
-from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
+from ..search.suites.declaration import (
+    HARDLY_LOWER,
+    Excluded,
+    PortFacts,
+    Row,
+    SubtestTrials,
+    TrialFacts,
+)
 from . import measures as m
 from .judge import FAILURES_NAMED, INCONCLUSIVE, clause_entry
 from .measures import PhaseResult
@@ -76,7 +83,16 @@ class Measurement:
         most = dict(self._most)
         for name, port in facts.ports.items():
             self._most[name] = max(self._most.get(name, 0.0), port.delivered_fps or 0.0)
-        if self.subtest.is_unclear(self.setting, facts, most):
+        harmless = max(
+            (
+                other.late_total
+                for trial, other in self.every
+                if HARDLY_LOWER * proposed.value <= trial.value < proposed.value
+                and not (other.tester_limited or other.lost)
+            ),
+            default=-1,
+        )
+        if self.subtest.is_unclear(self.setting, facts, most, harmless):
             facts = replace(facts, tester_limited=True)
         self.every.append((proposed, facts))
         self.search.answer(trial_loss(proposed.duration_s, facts, self.subtest.bad(facts)))
@@ -105,7 +121,7 @@ class Measurement:
     def _rows(self, results: tuple[SearchResult, ...]) -> list[dict[str, float | None]]:
         keys = [value.key for value in self.subtest.values]
         found = self.subtest.rows(self._measured(results)) if results else {}
-        rows = found if isinstance(found, list) else [found]
+        rows = [found] if isinstance(found, dict) else found or [{}]
         return [{key: row.get(key) for key in keys} for row in rows]
 
     @property

@@ -68,6 +68,10 @@ class End(Enum):
         "The device holds {value:g} {unit}, the most that the tester offered: its "
         "limit is there or above. Give the tester more cores, or lower the ports' rate."
     )
+    LIMITED_BETWEEN = (
+        "The device holds {value:g} {unit} and loses frames at {above:g}; between them the tester "
+        "was the limit. Give the tester more cores, or lower the ports' rate."
+    )
     LIMITED_BY_TIME = (
         "Of {value} addresses the device forwards all frames when it learns {faster:g} per "
         "second, and not at {rate:g}: it forgets addresses before the trial ends, or does not "
@@ -107,7 +111,8 @@ class SearchOutcome(NamedTuple):
     def is_of_device(self) -> bool:
         """Return true where the device ended the search, and not the tester or the time limit."""
         return self.end not in (
-            End.HELD_ALL_OFFERED, End.IN_PROGRESS, End.LIMITED_BY_TESTER, End.OUT_OF_TIME,
+            End.HELD_ALL_OFFERED, End.IN_PROGRESS, End.LIMITED_BETWEEN, End.LIMITED_BY_TESTER,
+            End.OUT_OF_TIME,
         )  # fmt: skip
 
 
@@ -530,10 +535,16 @@ class LoadSearch:
         self._grid = LoadGrid(loads, min(goal.width for goal in goals))
         self._trials: dict[int, list[TrialLoss]] = {}
         self._top = self._grid.top  # limit of the tester
+        # true while a load that late senders made void is to be measured again; None: no such load
+        self._again: bool | None = None
         self._progress = [GoalProgress(levels(goal), self._grid.top) for goal in goals]
 
     def steps(self) -> Steps:
-        """Yield initial trials, then the goals' proposals until all are done (RFC 9971, Search)."""
+        """Yield initial trials, then the goals' proposals until all are done (RFC 9971, Search).
+
+        A load that the tester offered late is proposed once more at the end: trials at the loads
+        below show meanwhile how many late frames do no harm.
+        """
         hint = yield from self._initial()
         for progress in self._progress:
             progress.hint = hint
@@ -541,7 +552,11 @@ class LoadSearch:
             asked = [progress.nominate(self._trials) for progress in self._progress]
             wanted = [(seconds, load) for load, seconds in filter(None, asked)]
             if not wanted:
-                return
+                if not self._again:
+                    return
+                self._again = False
+                self._limit(self._grid.top)
+                continue
             seconds, load = min(wanted)
             yield from self._measure(load, seconds)
 
@@ -560,14 +575,21 @@ class LoadSearch:
             result = yield ProposedTrial(self._grid.load(load), seconds)
         except TesterLimitError as limit:
             top = self._grid.below(self._grid.load(load) * limit.result.offered_part)
+            if top >= load - 1 and max(self._trials, default=0) > load:
+                top = load - 1  # offered, but late
+                self._again = self._again is not False
             if not 0 < top < load:
                 raise
-            self._top = top
-            for progress in self._progress:
-                progress.top = top
+            self._limit(top)
             return False
         self._trials.setdefault(load, []).append(result)
         return True
+
+    def _limit(self, top: int) -> None:
+        """Set the highest load that the tester can offer."""
+        self._top = top
+        for progress in self._progress:
+            progress.top = top
 
     def _initial(self) -> Generator[ProposedTrial, TrialLoss, RelevantBounds]:
         """Measure two or three short trials: at the max load, at its forwarded load, and beside it.
@@ -613,7 +635,15 @@ class LoadSearch:
         if not is_narrow(bounds, steps, self._top):
             outcome = stopped or End.IN_PROGRESS.at()
         elif self._top < self._grid.top and not is_narrow(bounds, steps, self._grid.top):
-            outcome = End.HELD_ALL_OFFERED.at(self._grid.load(self._top), self.unit)
+            failed = (
+                load
+                for load, trials in self._trials.items()
+                if load > self._top and any(one.loss_ratio > goal.loss_ratio for one in trials)
+            )
+            above = min(failed, default=None)
+            end = End.HELD_ALL_OFFERED if above is None else End.LIMITED_BETWEEN
+            facts = {} if above is None else {"above": self._grid.load(above)}
+            outcome = end.at(self._grid.load(self._top), self.unit, **facts)
         elif upper is None:
             outcome = End.NO_LOSS_AT_MAX.at(self._grid.loads.max, self.unit)
         elif lower is None:

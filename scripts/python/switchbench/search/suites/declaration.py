@@ -25,6 +25,8 @@ MORE_OFFERED = 1.01
 # Lost frames of streams per late frame: a stall of senders also stalls a lab's switch (1.33 were
 # measured).
 LATE_MARGIN = 1.5
+# Part of a load from which on a lower one shows how many late frames do no harm.
+HARDLY_LOWER = 0.99
 EXACT_FRAMES = 1  # permitted lateness of a burst's sender: results are exact to one frame
 
 Row = dict[str, Any]
@@ -249,17 +251,22 @@ class Subtest:
     # options of raw-frame transports
     frame_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def is_unclear(self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float]) -> bool:
+    def is_unclear(
+        self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float], harmless: int = -1
+    ) -> bool:
         """Return true for a void trial, whose result a late sender may have decided.
 
         Late frames leave at line rate afterwards. A burst at line rate cannot catch up: buffers
         drain meanwhile and may have held more than they can, so that the absence of loss proves
         nothing. All other senders catch up in clumps, and up to all of these frames may be the lost
-        ones, unless a port was offered more than it ever received. `most` has this maximum of each
-        port in frames/s.
+        ones, with two exceptions: a port was offered more than it ever received, or as many late
+        frames did no harm at a load that is hardly lower. `most` has each port's greatest received
+        rate in frames/s; `harmless` is the greatest number of late frames in such a trial.
         """
         if self.quantity == "rate" and facts.learned_late:
             return True
+        if self.quantity == "load" and facts.late_total <= harmless:
+            return False
         if self.quantity != "burst":
             overloaded = any(
                 port.lost and (port.offered_fps or 0.0) > MORE_OFFERED * most.get(name, 0.0)
