@@ -600,6 +600,102 @@ def test_nothing_in_common(tmp_path: Path, cli: Command) -> None:
     assert "no measure is in both at the same number of ranks" in said
 
 
+# --- `switchbench compare --history` --------------------------------------------------------------
+
+
+def runs(folder: Path, frames: Sequence[int], load: float = 95.0) -> list[str]:
+    """Return results of runs, a day apart, with these numbers of delivered frames per flow."""
+    found = []
+    for day, each in enumerate(frames, 1):
+        repeats = Repeats([(each - 3, each), (each, each + 3), (each + 3, each - 3)], load=load)
+        directory = make(folder / f"run{day}", repeats)
+        summary = json.loads((directory / "summary.json").read_text())
+        summary["run"]["started"] = f"2026-01-{day:02}T00:00:00Z"
+        (directory / "summary.json").write_text(json.dumps(summary))
+        found.append(str(directory))
+    return found
+
+
+def course(cli: Command, words: Sequence[str], status: int) -> dict[str, Any]:
+    """Return the course of the mean rate, as the command writes it."""
+    found = result(cli, "--history", *words, status=status)
+    (rate,) = [one for one in found["courses"] if one["measure"] == "mean_rate"]
+    return dict(rate)
+
+
+@pytest.mark.rows
+def test_what_a_history_says(
+    frames: Sequence[int], verdict: str, trend: str, status: int, tmp_path: Path, cli: Command
+) -> None:
+    found = course(cli, runs(tmp_path, frames), status)
+    if verdict is not None:
+        assert found["verdict"] == verdict
+    if trend is not None:
+        assert found["trend"] == (trend or None)
+    values = found["values"]
+    assert [value / values[0] for value in values] == pytest.approx(
+        [each / frames[0] for each in frames]
+    )
+
+
+def test_a_slope_is_that_of_the_runs(tmp_path: Path, cli: Command) -> None:
+    """The slope is 10 frames per run of the median 6,975: 0.1434 %."""
+    found = course(cli, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
+    assert found["slope_percent"] == pytest.approx(-1000 / 6975)
+    assert found["p"] == pytest.approx(2 / 720)  # one of 6! orders, or its reverse
+
+
+def test_runs_are_in_the_order_of_their_dates(tmp_path: Path, cli: Command) -> None:
+    words = runs(tmp_path, (7000, 7000, 7000, 6300))
+    assert course(cli, words[::-1], 1) == course(cli, words, 1)
+
+
+def test_regressions_are_named(tmp_path: Path, cli: Command) -> None:
+    said = cli.prints("compare", "--history", *runs(tmp_path, (7000, 7010, 6990, 6300)), status=1)
+    assert "4 runs, 2026-01-01T00:00:00Z to 2026-01-04T00:00:00Z" in said
+    assert "Regressions" in said
+    assert "mean flow of the last run" in said
+    assert "CPU" not in said.partition("Regressions")[2]  # nodes of a lab share one machine
+    assert spark([7000, 7010, 6990, 6300], False) in said
+
+
+def test_a_history_of_unlike_runs_is_refused(tmp_path: Path, cli: Command) -> None:
+    words = [*runs(tmp_path / "a", (7000, 7000)), *runs(tmp_path / "b", (7000,), load=50.0)]
+    said = refused(cli, "--history", *words, shown=True)
+    assert "these are not runs of one measurement: " in said
+    assert "b/run1 has no pairs" in said
+
+
+@pytest.mark.rows
+def test_what_a_history_cannot_do(
+    options: list[str], says: str, tmp_path: Path, cli: Command
+) -> None:
+    assert says in cli.refuses("compare", "--history", *runs(tmp_path, (7000,)), *options)
+
+
+def test_noise_is_no_trend(tmp_path: Path, cli: Command) -> None:
+    """Some of many measures are in order by chance, which the correction allows for."""
+    random = np.random.default_rng(1)
+    for seed in range(5):
+        frames = [int(each) for each in random.normal(7000, 5, 6)]
+        said = cli("compare", "--history", *runs(tmp_path / str(seed), frames), "--json", "-")
+        courses = json.loads(said.out)["courses"]
+        assert {one["trend"] for one in courses} <= {"none", None}
+
+
+def test_one_directory_is_one_run(tmp_path: Path, cli: Command) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    assert "duplicate directory" in cli.refuses("compare", "--history", *words, words[0])
+
+
+def test_a_damaged_run_is_named_so(tmp_path: Path, cli: Command) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    (Path(words[0]) / "configuration.yaml").write_text("- 1\n")
+    said = refused(cli, "--history", *words, shown=True)
+    assert "not all could be read" in said
+    assert "not runs of one measurement" not in said
+
+
 def test_bars() -> None:
     assert spark([1.0, None, 2.0, 1.5], False) == "▁ █▄"
     assert spark([3.0, 3.0], False) == "▄▄"

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,8 @@ def compare_command(args: argparse.Namespace) -> int:
     from ..compare import cases, comparison
     from ..render import comparison as shown
 
+    if args.history:
+        return _history(args)
     found = cases.load(args.results, args.by)
     if len(found) < 2:
         raise ConfigurationError(
@@ -192,16 +195,41 @@ def compare_command(args: argparse.Namespace) -> int:
             "load, size ...) to compare the parts of this one"
         )
     compared = comparison.compare(found)
-    if args.json == "-":
-        print_json(compared.document())
-    else:
-        shown.show_comparison(compared, make_console())
-        if args.json:
-            replace_json(Path(args.json), compared.document())
+    show = partial(shown.show_comparison, compared, make_console())
+    _print_or_write(compared.document(), args.json, show)
     if compared.whole:
         return 0
     say_error(_why_status(compared), "compare")
     return ConfigurationError.status
+
+
+def _history(args: argparse.Namespace) -> int:
+    """Print the history of results; return 1 where a measure became worse."""
+    from ..compare.comparison import history
+    from ..render import comparison as shown
+
+    if args.by:
+        raise ConfigurationError("--history goes without --by")
+    found = history(args.results)
+    _print_or_write(found.document(), args.json, partial(shown.show_history, found, make_console()))
+    if found.unlike or not found.comparison.whole:
+        unlike = [*found.unlike, *(one.sentence for one in found.comparison.differing)]
+        why = f"these are not runs of one measurement: {unlike[0]}" if unlike else ""
+        if damage := found.comparison.damage:
+            why = f"not all could be read, and the rest was compared: {damage[0]}"
+        say_error(why or _why_status(found.comparison), "compare")
+        return ConfigurationError.status
+    return 1 if found.worse else 0
+
+
+def _print_or_write(value: dict[str, Any], file: str | None, show: Callable[[], None]) -> None:
+    """Print a value as JSON for the file `-`; else show the tables, and write the file if given."""
+    if file == "-":
+        print_json(value)
+        return
+    show()
+    if file:
+        replace_json(Path(file), value)
 
 
 def _why_status(compared: Any) -> str:

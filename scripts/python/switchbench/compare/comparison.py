@@ -18,14 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from ..analysis.measures import mean
 from ..analysis.series import alternated, matrix_series, rows_of
 from ..analysis.statistics import Estimates, estimates
 from ..base import format
+from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from ..records.rows import Floats
@@ -42,6 +45,8 @@ from .cases import (
     Subject,
     differing,
     figure_cases,
+    joined,
+    load,
 )
 
 BETTER: Final = "better"
@@ -507,3 +512,115 @@ def _name_the_rest(found: Compared, asked: set[str]) -> None:
         what = f"{format.pattern(case.plans[0])}, {case.plans[0]['transport']}"
         found.differing += differing(what, [case.settings, nearest.settings], asked)
     found.alone += [f"{case.title}: only in {found.other.name}" for case in right]
+
+
+# --- history --------------------------------------------------------------------------------------
+# Runs of one network in order of date, with the last run compared to all earlier ones. The test of
+# the last run is that of every comparison, with the earlier runs as one side. A trend is the median
+# slope over all pairs of runs (Theil and Sen): it finds slow degradation in which no single run
+# stands out. Its significance is by Kendall's rank correlation with time, exact for few runs,
+# corrected by Holm for all figures of the history.
+
+
+EARLIER, LAST = "earlier", "last"
+TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs of one network, the comparison of the last with the earlier ones, and all courses.
+
+    A course has the values of a measure of one pattern: each run's mean, None where the run lacks
+    the measure. Its slope is in percent of the median per run; `p` is the probability of so strong
+    an order without a trend.
+    """
+
+    runs: list[Subject]
+    comparison: Comparison
+    courses: list[Row]
+    unlike: list[str]  # a sentence for each run that lacks a case of another run
+
+    @property
+    def worse(self) -> list[Row]:
+        """Return the courses in which the last run or the trend is worse."""
+        return [one for one in self.courses if WORSE in (one["verdict"], one["trend"])]
+
+    def document(self) -> dict[str, object]:
+        """Return the history as JSON for other programs (doc/how-to/compare.md)."""
+        return {
+            **self.comparison.document(),
+            "runs": [
+                {"directory": str(run.measured.directory), "started": _started(run)}
+                for run in self.runs
+            ],
+            "courses": self.courses,
+        }
+
+
+def history(words: Sequence[str]) -> History:
+    """Return the history of results directories, given in any order.
+
+    Raises
+    ------
+    ConfigurationError
+        With fewer than two directories, or where one can't be read.
+    """
+    if len(words) < 2:
+        raise ConfigurationError("--history takes two results directories or more")
+    if twice := [word for word in words if words.count(word) > 1]:
+        raise ConfigurationError(f"--history: duplicate directory {twice[0]}")
+    runs = sorted((one for word in words for one in load([word], None)), key=_started)
+    directories = [run.measured.directory for run in runs]
+    names = [EARLIER] * (len(runs) - 1) + [LAST]
+    sides = joined([replace(run, name=name) for run, name in zip(runs, names, strict=True)])
+    comparison = compare(sides)
+    (compared,) = comparison.compared
+    courses = [_course(compared.pairs[row["pair"]], row, directories) for row in compared.rows]
+    tested = [one for one in courses if one["p"] is not None]
+    for one, p in zip(tested, holm(np.array([one["p"] for one in tested])), strict=True):
+        gains = (one["slope_percent"] > 0) == (one["better"] == "more")
+        sure = one["slope_percent"] != 0 and p <= 1 - CONFIDENCE
+        one["trend"] = (BETTER if gains else WORSE) if sure else "none"
+    unlike = [
+        f"{directory} has no {pair.base.title}"
+        for pair in compared.pairs
+        for directory in directories
+        if all(run.directory != directory for run, _ in (*pair.base.runs, *pair.other.runs))
+    ]
+    return History(runs, comparison, courses, [*unlike, *compared.alone])
+
+
+def _started(run: Subject) -> str:
+    return str(run.measured.summary["run"].get("started") or "")
+
+
+def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Row:
+    """Return the course of a measure, with a slope where there are enough runs."""
+    measure = next(one for one in MEASURES if one.name == row["measure"])
+    # Of each run the mean of its repeats, but for those that the tester limited.
+    values = [
+        mean(
+            measure.of(result.whole(plan))
+            for result, plans in (*of.base.runs, *of.other.runs)
+            for plan in plans
+            if result.directory == directory and not plan.get("tester_limited")
+        )
+        for directory in directories
+    ]
+    course = {
+        "pattern": of.base.title,
+        **{key: row[key] for key in ("measure", "title", "unit", "better", "verdict")},
+        **{"values": values, "trend": None, "slope_percent": None, "p": None},
+    }
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    places, heights = np.array(known).reshape(-1, 2).T
+    if len(known) < TREND_RUNS or not np.median(heights):
+        return course
+    if row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
+        return course
+    from scipy.stats import kendalltau, theilslopes  # a second that no other comparison needs
+
+    slope = 100 * float(theilslopes(heights, places)[0]) / abs(float(np.median(heights)))
+    # Kendall's correlation with equal values is not defined.
+    p = float(kendalltau(places, heights).pvalue) if np.ptp(heights) else 1.0
+    return course | {"slope_percent": slope, "p": p}

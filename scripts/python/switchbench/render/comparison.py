@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output of a comparison on the terminal."""
+"""Output of a comparison and of a history on the terminal."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ..compare.comparison import (
     WORSE,
     Compared,
     Comparison,
+    History,
     Row,
 )
 from ..records.summary_form import at
@@ -57,6 +58,44 @@ def relative(row: Row) -> str:
     return f"{round(percent, 1) + 0.0:+.1f} %"
 
 
+# --- the history ----------------------------------------------------------------------------------
+
+
+def show_history(history: History, console: Console) -> None:
+    """Print a history's runs, the course of each measure, and the measures that became worse."""
+    dates = [str(at(run.measured.summary, "run.started")) for run in history.runs]
+    say(console, f"{format.of(len(dates), 'run')}, {dates[0]} to {dates[-1]}; the last: "
+        f"{history.runs[-1].measured.directory}")  # fmt: skip
+    rows = [
+        {
+            **one,
+            "named": f"{one['title']}, {own_unit(one)}",
+            "course": format.spark(one["values"], console.options.ascii_only),
+            "first": one["values"][0],
+            "now": one["values"][-1],
+            "trend": one["trend"] or "",
+        }
+        for one in history.courses
+    ]
+    show(
+        TABLES["history"].on_terminal(rows),
+        console,
+        styles=[_STYLES.get(one["verdict"], _STYLES.get(one["trend"], "")) for one in rows],
+        groups=[one["pattern"] for one in rows],
+    )
+    worse = [
+        f"{one['pattern']}: {one['title']}"
+        + (
+            " of the last run"
+            if one["verdict"] == WORSE
+            else f", {one['slope_percent']:+.2g} % a run"
+        )
+        for one in history.worse
+    ]
+    listed(console, "Regressions", worse, "bold red")
+    _show_reservations(history.comparison, console, history.unlike)
+
+
 # --- the terminal ---------------------------------------------------------------------------------
 
 
@@ -87,9 +126,16 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
             _show_compared(one, console)
     alone = [sentence for one in comparison.compared for sentence in one.alone]
     listed(console, "Not compared", alone, "yellow", MOST)
+    _show_reservations(comparison, console)
+
+
+def _show_reservations(
+    comparison: Comparison, console: Console, unlike: Sequence[str] = ()
+) -> None:
+    """Print what is damaged, and what makes the results different measurements."""
     listed(console, "Damaged", comparison.damage, "bold red", MOST)
     differing = [one.sentence for one in comparison.differing]
-    listed(console, "Not the same measurement", differing, "bold red", MOST)
+    listed(console, "Not the same measurement", [*differing, *unlike], "bold red", MOST)
 
 
 def _show_compared(one: Compared, console: Console) -> None:
