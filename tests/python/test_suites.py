@@ -151,7 +151,7 @@ def clumped(percent: float) -> Device:
 
 
 def stutters(percent: float, late: int) -> Device:
-    """Return a device with a capacity, and senders that are late by so many frames in each trial."""
+    """Return a device with a capacity, and senders that are late by so many frames a trial."""
 
     def measure(trial: Trial) -> TrialFacts:
         load = trial.load.percent or 0.0
