@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -120,6 +121,84 @@ NODE = ROOT / "build/engine/switchbench-node"
 def built(program: str) -> Path:
     """Return where scripts/setup puts a benchmark's program."""
     return ROOT / "build/tests/bench" / program
+
+
+# --- two processes beside two of a peer -----------------------------------------------------------
+
+HOSTS = ("a", "b")
+
+
+class Pair:
+    """A program's two processes, and the CPU time that they spend."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.cpu_s = 0.0
+
+    def start(self, command: Sequence[str], output: Path) -> None:
+        """Start one of them; what it prints goes into a file."""
+        with output.open("wb") as stdout:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout)
+        self._processes.append(process)
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the one that was started last runs."""
+        return (
+            os.waitid(os.P_PID, self._processes[-1].pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            is None
+        )
+
+    def end(self) -> None:
+        """Wait for both."""
+        for process in self._processes:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.cpu_s += used.ru_utime + used.ru_stime
+            if process.returncode != 0:
+                raise SystemExit(f"{process.args!r} ended with {process.returncode}")
+
+
+def write_job(
+    folder: Path,
+    control: Sequence[str],
+    ports: Sequence[Mapping[str, Any]],
+    cores: Sequence[int] = (),
+    **keys: Any,
+) -> Path:
+    """Write the job of one flow from a to b, to be started at both by hand, on these cores."""
+    site = {
+        "launch": "hand",
+        "hosts": list(HOSTS),
+        "control": {
+            "addresses": dict(zip(HOSTS, control, strict=True)),
+            "barrier_timeout": "20s",
+        },
+        "ports": {"e0": {"network": "bench", "line_rate": "100Gbit"}},
+        "overrides": {host: {"e0": port} for host, port in zip(HOSTS, ports, strict=True)},
+        "host_cores": {host: [core] for host, core in zip(HOSTS, cores, strict=False)},
+    }
+    test = {"pattern": "chain", "connectivity_check": False, "repeat": 1}
+    conf, job = folder / "conf.yaml", folder / "job.ndjson"
+    conf.write_text(json.dumps({"switchbench": 1, "site": site, "tests": [test], **keys}))
+    switchbench("plan", str(conf), "--job", str(job))
+    return job
+
+
+def run_job(node: Path, job: Path, prefixes: Sequence[Sequence[str]]) -> tuple[Any, float]:
+    """Run both nodes behind their prefixes; return what b says of the flow, and their CPU time."""
+    pair, log = Pair(), job.with_name("b.log")
+    for host, prefix in reversed([*zip(HOSTS, prefixes, strict=True)]):
+        command = [*prefix, str(node.resolve()), str(job), "--name", host]
+        pair.start(command, job.with_name(f"{host}.log"))
+        while not log.read_text() and pair.alive:  # b's memif is there before a's
+            time.sleep(0.02)
+    pair.end()
+    records = map(json.loads, log.read_text().splitlines())
+    (flow,) = (record for record in records if record["type"] == "flow")
+    if flow["side"] != "destination" or flow["corrupted"] or flow["duplicated"]:
+        raise SystemExit(f"this flow is not what was asked for: {flow}")
+    return flow, pair.cpu_s
 
 
 # --- frames on cores of their own, and testpmd ----------------------------------------------------

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cycles of receiving a 64-byte frame on ring ports, of one flow and of many.
 
-The frames are IPv4/UDP; 1 in 128 is reordered, 1 in 1,024 comes twice. Without and with reading
-their stamps, and for how long flows are accounted without a look at the ring.
+The frames are IPv4/UDP. Without and with reading their stamps, and for how long flows are accounted
+without a look at the ring.
 
     tests/bench/dpdk_receive.py [--program build/tests/bench/bench_dpdk]
 """
@@ -26,7 +26,7 @@ def judged(core: int, program: Path, flows: int) -> Figures:
     """Run it once; figures in cycles a frame, but for the pause in microseconds."""
     command = common.pinned(core, program, "judge", flows)
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    names = ("cycles", "with times", "device alone", "pause us")
+    names = ("cycles", "with times", "pause us")
     return dict(zip(names, map(float, re.findall(r"\d+\.\d+", done.stdout)), strict=True))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames a second that one core sends on net_null, against `dpdk-testpmd` and a bare loop.
+"""Frames a second that one core sends on net_null, against `dpdk-testpmd`.
 
 All send 64-byte frames (60 without FCS) in bursts of 64, in turn, so that whatever else the machine
 does hits all. Ours are IPv4/UDP frames with a signature that differs in each, of 1 and of 1,024
@@ -37,7 +37,6 @@ def main() -> None:
         "1,024 flows": partial(
             common.frame_rate, core, asked.program, "engine", asked.seconds, 1024
         ),
-        "bare loop": partial(common.frame_rate, core, asked.program, "bare", asked.seconds),
     }
     for mode in ("txonly", "flowgen"):
         cache = max(CACHES, key=lambda each, mode=mode: peer(mode, each, core, console, 0.5)[RATE])
@@ -52,7 +51,6 @@ def main() -> None:
         ("1 flow", "txonly", 2.0),
         ("1,024 flows", "flowgen", 2.0),
         ("1,024 flows", "1 flow", 0.8),
-        ("1 flow", "bare loop", 0.8),
     ):
         common.verdict(f"send, {one} / {other}", rate[one] / rate[other], reach)
 

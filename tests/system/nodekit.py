@@ -52,22 +52,18 @@ class NodeRuns(list[NodeRun]):
 
 def conduct(
     processes: Sequence[subprocess.Popen[str]],
-    text: str | Sequence[str] | None = None,
+    text: str | None = None,
     meanwhile: Callable[[], object] | None = None,
     limit_s: float = 60.0,
 ) -> NodeRuns:
-    """Give nodes their documents and hear them to their end; something happens meanwhile.
+    """Give nodes their documents and hear them to their end; something happens meanwhile."""
 
-    `text`: what every node reads, or each one's.
-    """
-
-    def talk(process: subprocess.Popen[str], text: str | None) -> NodeRun:
+    def talk(process: subprocess.Popen[str]) -> NodeRun:
         out, log = process.communicate(text, timeout=limit_s)
         return NodeRun(process.returncode, [json.loads(line) for line in out.splitlines()], log)
 
-    texts = [text] * len(processes) if text is None or isinstance(text, str) else text
     with ThreadPoolExecutor(len(processes)) as pool:
-        talks = [pool.submit(talk, *one) for one in zip(processes, texts, strict=True)]
+        talks = [pool.submit(talk, one) for one in processes]
         try:
             if meanwhile is not None:
                 meanwhile()
@@ -83,12 +79,9 @@ def start(words: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def meeting(clock: Record, bound: Sequence[str], addresses: Sequence[str]) -> str:
-    """Return the documents of n0, n1, ... that meet and end, without ports.
-
-    `bound`: the control address of each; `addresses`: where each is reached.
-    """
-    nodes = [{"name": f"n{i}", "control": {"address": one}} for i, one in enumerate(bound)]
+def meeting(clock: Record, addresses: Sequence[str]) -> str:
+    """Return the documents of n0, n1, ... at these control addresses, that meet and end."""
+    nodes = [{"name": f"n{i}", "control": {"address": one}} for i, one in enumerate(addresses)]
     job = {
         "protocol": 2,
         "run": f"meeting-{os.getpid()}",

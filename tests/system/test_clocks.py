@@ -34,7 +34,7 @@ def _nodes(clock: Record, second: Sequence[str] = (), first: Sequence[str] = ())
     addresses = [f"127.0.0.1:{port + i}" for i in range(2)]
     words = [str(find_engine()), "--name"]
     processes = [nodekit.start([*first, *words, "n0"]), nodekit.start([*second, *words, "n1"])]
-    return nodekit.conduct(processes, nodekit.meeting(clock, addresses, addresses))
+    return nodekit.conduct(processes, nodekit.meeting(clock, addresses))
 
 
 def _ready(*args: Any) -> list[Record]:
