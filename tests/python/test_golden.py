@@ -37,6 +37,7 @@ from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import remade
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.cli.main import main
+from switchbench.records import results
 from switchbench.records.directory import CONFIGURATION, PLAN, read_plan, write_plan
 from switchbench.records.schema import FORM, TABLES
 from switchbench.records.summary_form import plan_key
@@ -332,6 +333,30 @@ def test_what_is_damaged_is_said_and_the_rest_is_read(
 def test_a_directory_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no results in"):
         switchbench.load(tmp_path / "nowhere")
+
+
+def test_times_for_the_plotter_of_hdrhistogram(matrices: Path, tmp_path: Path) -> None:
+    """Each file ends with all of its times, whose mean and maximum are those of the table."""
+    loaded = results.load(matrices)
+    written = results.write_hgrm(loaded, tmp_path / "times")
+    table = loaded.histograms.arrow.to_pylist()
+    used = [row for row in table if row["count"] and row["kind"] != "execution"]
+    assert written
+    for path in written:
+        trial, phase, kind = re.fullmatch(r"trial(\d+)-phase(-?\d+)-lab-(\w+)", path.stem).groups()  # type: ignore[union-attr]
+        rows = [
+            row for row in used
+            if (row["trial"], row["phase"], row["kind"]) == (int(trial), int(phase), kind)
+        ]  # fmt: skip
+        count = sum(row["count"] for row in rows)
+        text = path.read_text()
+        *_, last = [line.split() for line in text.splitlines() if re.match(r" *\d", line)]
+        assert (float(last[1]), int(last[2])) == (1.0, count)
+        mean = sum(row["sum_ns"] for row in rows) / count / 1000
+        assert float(re.search(r"Mean\s+= +([\d.]+)", text)[1]) == pytest.approx(mean, abs=1e-3)  # type: ignore[index]
+        top = max(row["max_ns"] for row in rows) / 1000
+        assert float(re.search(r"Max\s+= +([\d.]+)", text)[1]) == pytest.approx(top, abs=1e-3)  # type: ignore[index]
+        assert f"Total count    = {count:12d}" in text
 
 
 # --- plan.json ------------------------------------------------------------------------------------

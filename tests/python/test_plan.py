@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from configs import (
     assert_has,
     compile_text,
     needs_engine,
+    read_text,
     write_files,
 )
 from conftest import Command
@@ -41,6 +43,7 @@ from switchbench.base.source import load, read_file
 from switchbench.cli.main import COMMANDS, build_parser, main
 from switchbench.config import read
 from switchbench.plan import documents, engine
+from switchbench.plan.budget import Fit, fitted, longest_s
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import (
     Deal,
@@ -399,21 +402,106 @@ def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) 
         documents.hand_job(run, "hand-1")
 
 
-def test_the_key_stays_private(tmp_path: Path) -> None:
-    """A job is a new file of mode 0600; an existing file, which others may read, stays."""
+def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new job has mode 0600 from the beginning; an unsafe file is not written to."""
     path = tmp_path / "job.ndjson"
     documents.write_private(path, "one")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    for name, why in (
-        ("job.ndjson", "File exists"),
-        ("link", "File exists"),
-        ("no/job", "No such"),
+    documents.write_private(path, "2")
+    assert path.read_text() == "2"
+    path.chmod(0o644)
+    with pytest.raises(ConfigurationError, match=r"has mode 0644.* with mode 0600"):
+        documents.write_private(path, "three")
+    path.chmod(0o600)
+    other = tmp_path / "other.yaml"
+    other.hardlink_to(path)
+    with pytest.raises(ConfigurationError, match="has 2 hard links"):
+        documents.write_private(path, "three")
+    other.unlink()
+    monkeypatch.setattr(documents.os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigurationError, match="belongs to user"):
+        documents.write_private(path, "three")
+    monkeypatch.undo()
+    os.mkfifo(other, 0o600)
+    with pytest.raises(ConfigurationError, match="can't be written"):  # nobody reads it
+        documents.write_private(other, "three")
+    assert path.read_text() == "2"
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        documents.write_private(link, "four")
+    with pytest.raises(ConfigurationError, match=r"no/job\.ndjson: can't be written"):
+        documents.write_private(tmp_path / "no" / "job.ndjson", "five")
+
+
+# --- `--budget` -----------------------------------------------------------------------------------
+
+
+def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = None) -> Fit:
+    """Return a plan that fits, after checks of its time and of its configuration."""
+    reading = read_text(folder, text)
+    whole = replace(compile_run(reading), locate_s=locate_s)
+    fit = fitted(reading, whole, budget_s)
+    assert longest_s(fit.run) <= budget_s
+    assert again(fit.run).trials == fit.run.trials
+    assert again(fit.run).searches == fit.run.searches
+    for test in {trial.test for trial in (*whole.trials, *whole.searches)}:
+        before, after = (
+            [t for t in (*run.trials, *run.searches) if t.test == test] for run in (whole, fit.run)
+        )
+        assert {t.load for t in after} <= {t.load for t in before}
+        assert {t.sizes for t in after} <= {t.sizes for t in before}
+        for most in ("window_s", "interval_s"):
+            assert max(getattr(t, most) for t in after) <= max(getattr(t, most) for t in before)
+        assert max(t.repeats.most for t in after) <= max(t.repeats.most for t in before)
+        assert after  # each test keeps a trial
+    return fit
+
+
+@pytest.mark.rows
+def test_repeats_go_first_then_times_then_sizes(
+    tmp_path: Path, name: str, change: list[str], budget_s: float, words: str
+) -> None:
+    """Repeats are reduced first, then times, then sizes and loads; values of clauses stay."""
+    assert fit_of(tmp_path, TEXTS[name].replace(*change), budget_s).words == words
+
+
+def test_the_shorter_of_budget_and_time_limit_holds(tmp_path: Path) -> None:
+    fit = fit_of(tmp_path, TEXTS["swept"] + "time_limit: 60s\n", 3600.0)
+    assert longest_s(fit.run) <= 60.0 == fit.run.time_limit_s
+
+
+def test_trials_that_locate_are_within_the_budget(tmp_path: Path) -> None:
+    fit = fit_of(tmp_path, TEXTS["swept"], 150.0, locate_s=100.0)
+    assert fit.run.locate_s == 100.0
+    assert fit.run.longest_s <= 50.0
+
+
+def test_a_shorter_budget_never_gives_a_longer_run(tmp_path: Path) -> None:
+    fits = [
+        fit_of(tmp_path, TEXTS["swept"], budget_s)
+        for budget_s in (1000.0, 400.0, 120.0, 60.0, 10.0)
+    ]
+    took = [longest_s(fit.run) for fit in fits]
+    assert took == sorted(took, reverse=True)
+    sizes = dict.fromkeys(trial.sizes for trial in fits[2].run.trials)
+    assert list(sizes) == [(1518,), (64,), (512,)]  # the most telling first
+
+
+def test_a_budget_that_fits_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match="--budget 1s: too short: the shortest run of this config"
     ):
-        with pytest.raises(ConfigurationError, match=f"{name}: can't be written: {why}"):
-            documents.write_private(tmp_path / name, "two")
-    assert path.read_text() == "one"
-    assert not (tmp_path / "elsewhere").exists()
+        fit_of(tmp_path, TEXTS["swept"], 1.0)
+
+
+def test_plan_says_what_is_omitted(tmp_path: Path, cli: Command) -> None:
+    (tmp_path / "conf.yaml").write_text(TEXTS["swept"])
+    said = cli("plan", tmp_path / "conf.yaml", "--budget", "150s")
+    assert said.status == 0
+    assert "the part within --budget takes" in said.err
+    assert "omitted: frame sizes 256" in said.err
+    assert "256" not in said.out
 
 
 # --- which cores workers get, as written and as dealt in a lab ------------------------------------

@@ -9,11 +9,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from ..base import format
 from ..base.errors import ConfigurationError, code_by_module, code_by_words
 from ..base.model import Run, Site
 from ..base.programs import configurations
+from ..base.quantities import duration_ns
 from ..config import read
 from ..config.read import SITE_OPTIONS
+from ..plan.budget import fitted, longest_s
 from ..plan.compile import compile_run, refuse_unrunnable
 
 
@@ -63,11 +66,25 @@ def load_runnable(args: argparse.Namespace) -> Run:
     run = compile_run(reading)
     if getattr(args, "locate", False):
         run = replace(run, locate_s=LOCATE_S)
+    if getattr(args, "budget", None) is not None:
+        fit = fitted(reading, run, args.budget)
+        if fit.words:
+            print(
+                f"the whole run takes {format.human(longest_s(run))}; the part within --budget "
+                f"takes {format.human(longest_s(fit.run))}: {fit.words}",
+                file=sys.stderr,
+            )
+        reading, run = fit.reading, fit.run
     refuse_unrunnable(reading, run)
     return run
 
 
 LOCATE_S = 60.0  # time for the trials of --locate
+
+
+def seconds(text: str) -> float:
+    """Parse a duration such as `3h` to seconds."""
+    return duration_ns(text) / 1e9
 
 
 def say_error(sentence: str, package: str) -> None:
@@ -78,6 +95,7 @@ def say_error(sentence: str, package: str) -> None:
 
 TYPES = {
     "CONF": configuration,
+    "--budget": seconds,
 }
 """Parsers of the arguments that several commands take."""
 

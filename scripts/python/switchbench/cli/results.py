@@ -27,6 +27,7 @@ from ..records.directory import (
     replace_bytes,
     replace_json,
 )
+from ..records.results import load, write_hgrm
 from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables
 from ..render.tables import every
@@ -108,6 +109,9 @@ def report_command(args: argparse.Namespace) -> int:
     if args.pdf:
         build.write_pdf(path, args.pdf, program)
         print(args.pdf)
+    if args.hgrm:
+        for path in write_hgrm(load(args.directory), args.hgrm):
+            print(path)
     for sentence in report.damage:
         say_error(sentence, "analysis")
     if inside:

@@ -136,7 +136,7 @@ def _watched(run: Run) -> Run:
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     """Return the run that --continue names, with the hosts that it began with."""
     others = {"CONF": args.conf, **dict(args.options)}
-    others["--out"] = args.out
+    others |= {"--budget": args.budget, "--out": args.out}
     for option, value in others.items():
         if value:
             raise ConfigurationError(

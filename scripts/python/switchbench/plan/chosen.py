@@ -242,7 +242,7 @@ def refuse_too_short(run: Run, limit_s: float) -> None:
         each = ", ".join(f"{name} at least {took_s:.0f} s" for name, took_s in found.items())
         raise ConfigurationError(
             f"time_limit: needs {sum(found.values()):.0f} s ({each}), limit {limit_s:g} s: raise "
-            "time_limit, or take profile quick, fewer sizes or shorter suite_parameters"
+            "time_limit, or let --budget choose what fits"
         )
 
 

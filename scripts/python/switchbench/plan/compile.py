@@ -313,8 +313,8 @@ def refuse_too_long(run: model.Run) -> None:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
             f"time_limit: the run should take {format.human(run.longest_s)}{repeated}, more than "
-            f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed: take profile "
-            "quick, or fewer repeats, sizes or loads"
+            f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed; "
+            "--budget chooses what fits"
         )
 
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import RunError
 from ..base.model import Run
 from .directory import load_summary, read_plan, refuse_endless
 from .schema import TITLES
@@ -16,6 +18,8 @@ from .summary_form import SummaryDocument
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .rows import Histogram
 
 
 @dataclass(frozen=True)
@@ -106,3 +110,60 @@ def load(directory: str | os.PathLike[str]) -> Results:
     if not has_tables(path):
         load_summary(path)  # raises an error if the directory has no results
     return Results(path)
+
+
+# --- for the HdrHistogram plotter -----------------------------------------------------------------
+
+_HGRM_HEAD = f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"
+
+
+def write_hgrm(results: Results, folder: Path) -> list[Path]:
+    """Write the times of each phase as percentile files of HdrHistogram; return their paths.
+
+    One file for each phase, network and kind of times, all flows together, in microseconds:
+    FOLDER/trial0-phase3-lab-round_trip.hgrm. One-way delays are left out where the two ends' clocks
+    had to be estimated: only the summary knows by how much they are shifted.
+
+    Raises
+    ------
+    RunError
+        If the folder can't be written.
+    """
+    from .rows import Histogram
+
+    found: dict[str, Histogram] = {}
+    for row in results.histograms.arrow.to_pylist():
+        if not row["count"] or row["kind"] == "execution" or row["bound_ns"]:
+            continue
+        repeat = f"-repeat{row['repeat']}" if row["repeat"] else ""
+        name = f"trial{row['trial']}{repeat}-phase{row['phase']}-{row['network']}-{row['kind']}"
+        found.setdefault(name, Histogram()).merge(Histogram.of_row(row))
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, times in sorted(found.items()):
+            written.append(folder / f"{name}.hgrm")
+            written[-1].write_text(_percentiles(times), "utf-8")
+    except OSError as error:
+        raise RunError(f"can't write into {folder}: {error.strerror}") from error
+    return written
+
+
+def _percentiles(times: Histogram) -> str:
+    """Return the text that HdrHistogram's outputPercentileDistribution prints."""
+    lines, passed = [_HGRM_HEAD], 0
+    for ns in sorted(times.times):
+        passed += times.times[ns]
+        share = passed / times.count
+        beyond = f"{1 / (1 - share):14.2f}" if passed < times.count else ""
+        lines.append(f"{ns / 1000:12.3f} {share:14.12f} {passed:10d} {beyond}".rstrip() + "\n")
+    mean = times.sum_ns / times.count
+    squares = sum(number * (ns - mean) ** 2 for ns, number in times.times.items())
+    deviation = math.sqrt(squares / times.count)
+    highest = times.max_ns or 0
+    lines += [
+        f"#[Mean    = {mean / 1000:12.3f}, StdDeviation   = {deviation / 1000:12.3f}]\n",
+        f"#[Max     = {highest / 1000:12.3f}, Total count    = {times.count:12d}]\n",
+        f"#[Buckets = {len(times.times):12d}, SubBuckets     = {64:12d}]\n",
+    ]
+    return "".join(lines)
