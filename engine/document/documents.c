@@ -76,7 +76,6 @@ static const struct option job_keys[] = {
     {KEY_NUMBER(doc_job, "barrier_timeout_ms", barrier_timeout_ms, 1, UINT32_MAX, 5000)},
     {KEY_WORD(doc_job, "worker", worker, worker_words)},
     {KEY_MAPPING(doc_job, "clock", clock, clock_keys)},
-    {KEY_FLAG(doc_job, "bind", bind)},
     {KEY_LIST(doc_job, "nodes", nodes, node_element, 1, PATTERN_RANKS_MAX), .needed = true},
     {.key = NULL},
 };

@@ -47,7 +47,6 @@ struct doc_job {
     uint32_t barrier_timeout_ms;
     enum worker_policy worker;
     struct clock_conf clock; /**< absent: all 0 */
-    bool bind;               /**< PCI ports are bound to DPDK (ports.c) */
     struct doc_node *nodes;
     unsigned nodes_count;
 };

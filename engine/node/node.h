@@ -50,7 +50,6 @@ struct node_port {
     struct port_conf conf; /**< the document's configuration, with the number of queues decided */
     struct port_opening openings[DOC_TRANSPORTS_MAX]; /**< in the order of first use */
     unsigned capabilities;                            /**< of all its transports together */
-    bool leaves_kernel;      /**< a transport needs its PCI device unbound from the kernel driver */
     char iface[IF_NAMESIZE]; /**< interface of its PCI device, where the document has none */
     size_t first_lane;       /**< index of its queue 0's lane in the node */
     /** @brief Transport of the port in the present trial; NULL: the port has no rank in the trial.

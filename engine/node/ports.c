@@ -2,12 +2,6 @@
  *
  * This node's ports: each is used in one transport at a time, after the guard's check, and its link
  * is watched.
- *
- * PCI ports may leave their kernel driver for DPDK during the run (doc/how-to/bind.md): the node
- * requests it by an event of kind `bind`, and waits. The controller, or a person, binds the ports
- * with scripts/python/switchbench/hosts/port_binding.py, and restores them after the run. All ports
- * of a node leave at once, before dpdk opens the first one. They do not return within a run, so
- * kernel transports come before dpdk.
  */
 #include "node.h"
 
@@ -15,7 +9,6 @@
 #include "guard.h"
 #include "log.h"
 #include "registry.h"
-#include "sysfs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +16,6 @@
 #include <string.h>
 
 #define LINK_WAIT_NS (10 * NS_PER_S)
-#define BINDING_WAIT_NS (60 * NS_PER_S) /* drivers and links take seconds */
 #define LOOK_NS (50 * NS_PER_MS)
 
 /* --- which transports a port has --- */
@@ -38,21 +30,9 @@ static struct port_opening *opening_in(struct node_port *port, const struct tran
     return opening;
 }
 
-static bool is_driven_by(const char *pci, const char *const *drivers)
-{
-    char driver[64];
-
-    sysfs_link(driver, sizeof driver, "/sys/bus/pci/devices/%s/driver", pci);
-    while (*drivers != NULL && strcmp(driver, *drivers) != 0)
-        drivers++;
-    return *drivers != NULL;
-}
-
 /* Find the transports of the document's list, in the order of first use. */
 static int choose_transports(struct node_port *port, struct err *err)
 {
-    /* DPDK uses these through their kernel driver (verbs), which must stay. */
-    static const char *const bifurcated[] = {"mlx4_core", "mlx5_core", "mana", NULL};
     const struct doc_port *doc = port->doc;
 
     for (unsigned i = 0; i < doc->transports_count; i++) {
@@ -63,48 +43,7 @@ static int choose_transports(struct node_port *port, struct err *err)
                            doc->transports[i]);
         port->capabilities |= opening_in(port, transport)->transport->capabilities;
     }
-    port->leaves_kernel = doc->conf.pci != NULL &&
-                          (port->capabilities & TRANSPORT_TAKES_DEVICE) != 0 &&
-                          !is_driven_by(doc->conf.pci, bifurcated);
     return 0;
-}
-
-/* --- binding --- */
-
-static bool is_unbound(const struct node *node, const struct node_port *port)
-{
-    static const char *const user[] = {"vfio-pci", "uio_pci_generic", "igb_uio", NULL};
-
-    return node->job->bind && port->leaves_kernel && !is_driven_by(port->conf.pci, user);
-}
-
-/* Return the first port that must be bound and is not; NULL: there is none. */
-static const struct node_port *find_unbound(const struct node *node)
-{
-    for (size_t i = 0; i < node->port_count; i++)
-        if (is_unbound(node, &node->ports[i]))
-            return &node->ports[i];
-    return NULL;
-}
-
-static int await_binding(struct node *node)
-{
-    const struct node_port *port = find_unbound(node);
-    int64_t limit_ns = clock_now() + BINDING_WAIT_NS;
-    int rc = 0;
-
-    if (port == NULL)
-        return 0;
-    record_event(node->records, "bind", port->conf.name, port->conf.pci);
-    log_info("waiting until PCI device %s is bound to DPDK (doc/how-to/bind.md)", port->conf.pci);
-    while (rc == 0 && (port = find_unbound(node)) != NULL && clock_now() < limit_ns)
-        rc = node_turn(node, clock_now() + LOOK_NS);
-    if (rc == 0 && port != NULL)
-        rc = err_set(&node->err, -ETIMEDOUT,
-                     "port %s: PCI device %s was not bound to DPDK within %lld s: "
-                     "doc/how-to/bind.md has the command",
-                     port->conf.name, port->conf.pci, BINDING_WAIT_NS / NS_PER_S);
-    return rc;
 }
 
 /* --- opening and closing --- */
@@ -157,16 +96,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     struct port_facts facts = {.numa_node = -1};
     int rc = 0;
 
-    if (node->job->bind && port->leaves_kernel) {
-        if (transport_can(transport, TRANSPORT_TAKES_DEVICE))
-            rc = await_binding(node);
-        else if (!is_unbound(node, port))
-            rc = err_set(&node->err, -EINVAL,
-                         "port %s has left its kernel driver for dpdk: trials of %s have to come "
-                         "before those of dpdk in a run that binds",
-                         port->conf.name, transport->name);
-    }
-    if (rc == 0 && opening->open == NULL)
+    if (opening->open == NULL)
         rc = transport->open(&opening->open, &port->conf, &node->run, &node->err);
     if (rc < 0)
         return rc;
@@ -348,29 +278,20 @@ int ports_use(struct node *node, const struct transport *rest)
  * open. */
 int ports_survey(struct node *node)
 {
-    bool kernel_first = false; /* a port has a kernel transport before it leaves its driver */
     int rc = 0;
 
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
         struct node_port *port = &node->ports[i];
 
         rc = choose_transports(port, &node->err);
-        kernel_first |= node->job->bind && port->leaves_kernel &&
-                        (port->capabilities & (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)) != 0;
         if (rc == 0)
             rc = ask_guard(port, &node->err);
     }
     for (size_t i = 0; i < node->port_count && rc == 0; i++)
         rc = find_interface(&node->ports[i], &node->err);
     for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
-        for (size_t i = 0; i < node->port_count; i++) {
-            struct node_port *port = &node->ports[i];
-
-            port->wanted = port->openings[place].transport;
-            if (kernel_first && port->wanted != NULL && is_unbound(node, port) &&
-                transport_can(port->wanted, TRANSPORT_TAKES_DEVICE))
-                port->wanted = NULL;
-        }
+        for (size_t i = 0; i < node->port_count; i++)
+            node->ports[i].wanted = node->ports[i].openings[place].transport;
         rc = ports_use(node, NULL);
     }
     return rc;

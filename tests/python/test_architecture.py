@@ -21,7 +21,6 @@ from switchbench.base.transports import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_LINES = 800
-MORE_LINES = {"hosts/port_binding.py": 1000}  # it is sent to hosts as one file
 PACKAGE = ROOT / "scripts/python/switchbench"
 
 # ISO C and POSIX: all that patterns and the modelled switch's core may use.
@@ -231,8 +230,7 @@ def classes(files: Mapping[str, str]) -> dict[str, list[str]]:
 def test_modules_are_short_and_no_two_classes_share_a_name() -> None:
     files = python_sources()
     lengths = {name: undocumented(code) for name, code in files.items()}
-    most = {name: MORE_LINES.get(name, MODULE_LINES) for name in files}
-    assert {name: n for name, n in lengths.items() if n > most[name]} == {}
+    assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
     assert {name: some for name, some in classes(files).items() if len(some) > 1} == {}
     assert undocumented('"""Of a\n\nmodule."""\n\nx = 1\n') == 2
     files = {"a": "class A: pass", "b": "def f():\n    class A: pass", "c": "class _A: pass"}

@@ -3,8 +3,7 @@
 down, and that all is as before after a failure or a kill at each single step. Interfaces and the
 guard are the real kernel's, in network namespaces.
 
-`switchbench bind` and `restore`, and PCI ports of a run, which a program on each host binds when
-its node asks."""
+`switchbench bind` and `restore`."""
 
 from __future__ import annotations
 
@@ -15,25 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Command
-from hostkit import plan
-from switchbench.base.errors import SwitchbenchError
-from switchbench.base.model import Process, Run
-from switchbench.base.programs import port_binding_words
 from switchbench.cli.main import main
-from switchbench.config import read
 from switchbench.hosts import port_binding
-from switchbench.plan import documents
-from switchbench.plan.compile import compile_run
-from switchbench.run import controller
-from switchbench.run.controller import Binder
-from switchbench.run.launch.far import Launcher, piped
 
 A, B, DISK = "0000:3b:00.0", "0000:3b:00.1", "0000:00:1f.2"
 DEVICES, DRIVERS = "sys/bus/pci/devices", "sys/bus/pci/drivers"
@@ -318,7 +307,7 @@ def test_a_link_beside_the_journal(machine: Machine) -> None:
 def test_while_somebody_uses_them(machine: Machine) -> None:
     assert machine.bind(A) == 0
     with port_binding.opened_journal(str(machine.journal), lock=True):
-        assert "in use by a run" in refused(machine, "restore")
+        assert "Another process binds or restores" in refused(machine, "restore")
     machine.file("proc/4242/comm", "dpdk-testpmd")
     machine.link("proc/4242/fd/5", "/dev/vfio/7")
     assert "Process 4242 (dpdk-testpmd)" in refused(machine, "restore")
@@ -357,33 +346,6 @@ def test_what_is_not_blocked(machine: Machine) -> None:
     machine.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/pcieport")
     machine.link("sys/bus/pci/kernel/iommu_groups/8/devices/0000:3b:00.7", "x")
     assert machine.bind(B) == 0
-
-
-class _Input:
-    """Standard input, with an action before each line."""
-
-    def __init__(self, *lines: bytes) -> None:
-        self.buffer, self._lines = self, list(lines)
-
-    def readline(self) -> bytes:
-        return self._lines.pop(0) if self._lines else b""
-
-
-def test_devices_are_held_for_a_run(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = machine.picture()
-    monkeypatch.setattr(sys, "stdin", _Input())
-    assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
-    assert machine.printed().out == "ready\n"
-    assert machine.writes == 0
-    monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
-    assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
-    out = machine.printed().out.splitlines()
-    assert (out[0], out[2:]) == ("ready", ["bound", f"PCI device {A}: back at ixgbe."])
-    assert machine.picture() == before
-    assert machine.bind(A) == 0
-    monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
-    assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
-    assert machine.journal.exists()
 
 
 # --- the real kernel ------------------------------------------------------------------------------
@@ -489,108 +451,6 @@ def test_what_a_host_needs(
         assert hops[hop] in what
 
 
-# --- PCI ports of a run ---------------------------------------------------------------------------
-
-
-# Stands for the program: notes what it does.
-PROGRAM = """\
-import os, sys
-path = os.environ["NOTE"]
-def note(text): open(path, "a").write(text + " ")
-if os.path.exists(path + ".refuse"): print("it is blocked", file=sys.stderr); sys.exit(2)
-note(sys.argv[1]); print("ready", flush=True)
-while line := sys.stdin.buffer.readline(): note(line.decode().strip())
-if os.path.exists(path + ".stuck"): print("it does not come back", file=sys.stderr); sys.exit(3)
-note("restore")
-"""
-
-
-class Here(Launcher):
-    """A launcher that starts the program on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.started: dict[str, subprocess.Popen[bytes]] = {}
-
-    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        line = [sys.executable, *port_binding_words(words)[1:]]
-        env = {"NOTE": str(self.folder / process.name)}
-        self.started[process.name] = piped(line, env=env)
-        return self.started[process.name]
-
-    def noted(self) -> dict[str, str]:
-        return {path.name: path.read_text().strip() for path in self.folder.glob("node?")}
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    monkeypatch.setattr("switchbench.base.programs.PORT_BINDING", program)
-    monkeypatch.setattr(controller, "PORT_BINDING", program)
-    (tmp_path / "notes").mkdir()
-    return Here(tmp_path / "notes")
-
-
-def run_of(tmp_path: Path, transport: str = "dpdk") -> Run:
-    return plan(
-        tmp_path,
-        hosts="node[1-2]",
-        ports={"e0": {"network": "n", "pci": "0000:3b:00.0", "line_rate": "1Gbit"}},
-        bind={"driver": "vfio-pci"},
-        control={"addresses": {"node1": "127.0.0.1", "node2": "127.0.0.2"}},
-        tests=[{"pattern": "pairs", "transport": transport}],
-    )
-
-
-def started(tmp_path: Path, here: Here, transport: str = "dpdk") -> Binder:
-    run, made = run_of(tmp_path, transport), Binder()
-    made.start(run.site, documents.job_document(run, "x"), here)
-    return made
-
-
-def test_a_host_binds_when_its_node_asks(tmp_path: Path, here: Here) -> None:
-    made = started(tmp_path, here)
-    made.bind("node2")
-    made.check()
-    assert made.close() == []
-    assert here.noted() == {"node1": "hold restore", "node2": "hold bind restore"}
-
-
-def test_a_port_that_dpdk_does_not_use_stays(tmp_path: Path, here: Here) -> None:
-    made = started(tmp_path, here, "tcp")
-    assert here.started == {}
-    assert made.close() == []
-
-
-def test_what_is_blocked_ends_the_run_before_it_begins(tmp_path: Path, here: Here) -> None:
-    (here.folder / "node2.refuse").touch()
-    made = Binder()
-    run = run_of(tmp_path)
-    with pytest.raises(SwitchbenchError, match="node2: it is blocked") as error:
-        made.start(run.site, documents.job_document(run, "x"), here)
-    assert error.value.status == 2
-    assert [str(fault) for fault in made.close()] == []
-    assert here.noted() == {"node1": "hold restore"}
-
-
-def test_a_program_that_is_killed_ends_the_run(tmp_path: Path, here: Here) -> None:
-    made = started(tmp_path, here)
-    here.started["node1"].kill()
-    here.started["node1"].wait()
-    with pytest.raises(SwitchbenchError, match=r"node1: the program .* ended with status -9"):
-        made.check()
-    assert made.close() == []
-    assert here.noted()["node2"] == "hold restore"
-
-
-def test_a_port_that_does_not_come_back_is_said(tmp_path: Path, here: Here) -> None:
-    (here.folder / "node1.stuck").touch()
-    made = started(tmp_path, here)
-    [fault] = made.close()
-    assert (str(fault), fault.status) == ("node1: it does not come back", 3)
-
-
 # --- `switchbench bind` and `restore` -------------------------------------------------------------
 
 
@@ -623,10 +483,3 @@ def test_what_is_refused(
     if words[0] == "HAND":
         words = ["--site", site(tmp_path), *words[1:]]
     assert sentence in cli.refuses(verb, *words)
-
-
-def test_the_job_says_bind(tmp_path: Path) -> None:
-    run = compile_run(read(None, [("--site", site(tmp_path))]))
-    assert documents.job_document(run, "x")["bind"] is True
-    lab = compile_run(read(None, [("--lab", "one-switch")]))
-    assert "bind" not in documents.job_document(lab, "x")

@@ -390,14 +390,14 @@ def measured(trial: Trial, mbps: float | None) -> list[dict[str, Any]]:
     ]
 
 
-def compared_summary(*trials: Any, worker: str = "sleep", **more: Any) -> dict[str, Any]:
+def compared_summary(*trials: Any, worker: str = "sleep") -> dict[str, Any]:
     """Return the summary of trials (transport, rate, changes), right by its schema."""
     records = [hello("node1", worker=worker), hello("node2", worker=worker)]
     made = []
     for number, (transport, mbps, *changes) in enumerate(trials):
         made.append(trial_of(number, transport, **(changes[0] if changes else {})))
         records += measured(made[-1], mbps)
-    result = fed(make_run(SITE, *made, **more), records).finish(about(), [])
+    result = fed(make_run(SITE, *made), records).finish(about(), [])
     validate_summary(result)
     return dict(result)
 
@@ -411,8 +411,7 @@ def printed(summary: dict[str, Any], width: int = 140) -> str:
 
 @pytest.mark.parametrize("case", COMPARED, ids=lambda case: case["name"])
 def test_side_by_side(case: dict[str, Any]) -> None:
-    more = {"not_alternated": case.get("not_alternated")}
-    summary = compared_summary(*case["trials"], worker=case.get("worker", "sleep"), **more)
+    summary = compared_summary(*case["trials"], worker=case.get("worker", "sleep"))
     for found, wanted in zip(summary["comparisons"], case["expect"], strict=True):
         by_name = {one["transport"]: one for one in reversed(found["transports"])}
         check({**found, **by_name}, wanted)

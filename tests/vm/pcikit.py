@@ -58,40 +58,33 @@ def tool(guest: guests.Guest, verb: str, *words: str) -> subprocess.CompletedPro
     return guest.run([*TOOL, verb, "--journal", JOURNAL, *words])
 
 
-def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
-    """Binds the device until the input ends."""
-    words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
-    holder = vmkit.popen(guest, words)
-    assert holder.stdin is not None
-    holder.stdin.write("bind\n")
-    holder.stdin.flush()
-    return holder
+def bind(guest: guests.Guest, driver: str) -> str:
+    """Bind the device; return what is printed."""
+    done = tool(guest, "bind", PCI, "--driver", driver)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def place(rig: guests.Rig | None, driver: str, **port: Any) -> Record:
-    """Return the guests as a site whose devices are bound to a driver."""
-    site = vmkit.site(rig, pci=PCI, line_rate=LINE, **port)
-    return site | {"bind": {"driver": driver}}
-
-
-def job(directory: Path, driver: str, tests: list[Record], **port: Any) -> str:
+def job(directory: Path, tests: list[Record], **port: Any) -> str:
     """Return all documents of a run by hand on two guests, at half the line rate."""
     load = {"transport": "dpdk", "worker": "sleep", "load": "50%", "frame_size": 512}
     times = {"warmup": "500ms", "window": "2s", "drain_timeout": "500ms", "latency": {"probes": 0}}
-    return vmkit.job(directory, place(None, driver, **port), tests, **load, **times)
+    site = vmkit.site(None, pci=PCI, line_rate=LINE, **port)
+    return vmkit.job(directory, site, tests, **load, **times)
 
 
 def conduct(
     rig: guests.Rig, driver: str, text: str, during: Callable[[], object] | None = None
 ) -> NodeRuns:
     """Run the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
-    holders = [hold(guest, driver) for guest in rig.guests]
+    for guest in rig.guests:
+        bind(guest, driver)
     try:
         return vmkit.play(rig, text, meanwhile=during)
     finally:
-        for holder in holders:
-            out, log = holder.communicate(timeout=vmkit.LIMIT_S)
-            assert holder.returncode in (0, 3), out + log
+        for guest in rig.guests:
+            done = tool(guest, "restore")
+            assert done.returncode == 0, done.stderr
 
 
 def shell(guest: guests.Guest, script: str) -> str:

@@ -129,7 +129,8 @@ static int attach(struct transport_port *port, const struct plan *plan, struct e
 {
     const struct port_conf *conf = port->conf;
     const char *remedy =
-        conf->pci != NULL     ? "is it bound to vfio-pci, and may this user open /dev/vfio?"
+        conf->pci != NULL
+            ? "is it bound to vfio-pci (`switchbench bind`), and may this user open /dev/vfio?"
         : conf->iface != NULL ? "it needs CAP_NET_RAW and CAP_NET_ADMIN, and a driver of DPDK's"
                               : "see the device's page in DPDK's guide for its arguments";
     struct rte_eth_dev_info info;

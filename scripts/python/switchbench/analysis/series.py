@@ -354,12 +354,10 @@ class TransportSeries:
         return m.ratio(seconds, delivered, m.GIGA)
 
 
-def compare(
-    trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry], reason: str | None
-) -> list[Entry]:
+def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry]) -> list[Entry]:
     """Return an entry for each matrix and message size that at least two transports carried.
 
-    `trials` are by id and repeat; `reason`: why the run could not alternate transports, if so.
+    `trials` are by id and repeat.
     """
 
     def matrix(plan: PlanEntry) -> str:
@@ -370,7 +368,7 @@ def compare(
         return json.dumps(own, sort_keys=True)
 
     return [
-        _comparison(row, reason)
+        _comparison(row)
         for sharing in by(plans, matrix).values()
         if len({plan["transport"] for plan in sharing}) > 1
         for row in rows_of(list(matrix_series(sharing)))
@@ -415,7 +413,7 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
     return next(name for name in BASELINES if name in names)
 
 
-def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
+def _comparison(row: list[TransportSeries]) -> Entry:
     name = _baseline_name(row)
     # Of several settings of the baseline the best one is what the others have to beat.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
@@ -430,7 +428,7 @@ def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
         message_bytes=size,
         baseline=name,
         alternated=turns,
-        reason=(reason or NOT_IN_TURN) if turns is False else None,
+        reason=NOT_IN_TURN if turns is False else None,
         transports=[_transport(one, base, size) for one in row],
     )
 

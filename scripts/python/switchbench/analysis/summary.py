@@ -82,8 +82,6 @@ NOT_ENDED = (
     "the summary of what was measured"
 )
 
-# Events of normal operation, which are no alarms.
-_EXPECTED = ("bind",)
 _EVENTS_MOST = 256  # distinct sentences; a faulty port reports thousands
 
 _TAKEN = {
@@ -161,7 +159,7 @@ class Summary:
                 got = f"{event.get('received')} of {event.get('sent')} probes arrived"
                 ends = f"{event['dst']} can't be reached from {event['src']}"
                 self._notes.append(f"trial {event['trial']}: {ends}: {got}")
-            case "event" if event.get("kind") not in _EXPECTED:
+            case "event":
                 if event.get("kind") == "link-down" and event.get("port"):
                     self._ports.lose_link(event["port"])
                 words = (event.get("port"), event.get("kind"), event.get("text"))
@@ -269,7 +267,7 @@ class Summary:
             "trials": sorted(self._entries, key=_ORDER),
             "plans": self._plans,
             "statistics": self._repeats.summary(),
-            "comparisons": series.compare(self._trials, self._plans, self._run.not_alternated),
+            "comparisons": series.compare(self._trials, self._plans),
             "messages": {
                 "curves": list(self._sweep.curves()),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],

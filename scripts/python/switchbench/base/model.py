@@ -383,8 +383,6 @@ class Run:
     clock: ClockChoice = ClockChoice()
     device_reset: DeviceReset | None = None  # within a suite's trial
     start_s: float = 0.0  # time before the first trial
-    # reason why transports ran one after the other, where they did
-    not_alternated: str | None = None
     suite: str | None = None  # suite whose measurements choose the trials, one by one
     # parameters in search/suites/declaration
     suite_parameters: dict[str, float] = field(default_factory=dict)

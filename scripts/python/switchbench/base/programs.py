@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -96,15 +96,6 @@ def find_engine() -> Path:
 
 PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"
 """Program that binds PCI ports on the host on which it runs."""
-
-
-def port_binding_words(words: Sequence[str]) -> list[str]:
-    """Return a command that reads port_binding.py from its standard input and runs it.
-
-    The program finds the rest of the input unread.
-    """
-    size = PORT_BINDING.stat().st_size
-    return ["python3", "-c", f"import sys; exec(sys.stdin.buffer.read({size}))", *words]
 
 
 def configurations() -> Path:

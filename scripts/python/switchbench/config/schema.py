@@ -328,7 +328,7 @@ class RankOrder(Strict):
 
 
 class Bind(Strict):
-    """Driver of PCI devices for dpdk during a run (doc/how-to/bind.md)."""
+    """Driver of PCI devices for dpdk, for `switchbench bind` (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
 

@@ -43,7 +43,6 @@ TRY_S = 0.1  # interval between checks of slow kernel actions
 APPEAR_TRIES = 100  # an interface appears some time after its driver is bound
 RENAME_TRIES = 10  # udev renames it a moment later
 ROUNDS = 30
-BUSY_TRIES = 300
 
 
 class BindError(Exception):
@@ -56,10 +55,6 @@ class BindError(Exception):
 
 class ProgramError(BindError):
     """Error: a system program such as ip(8) failed."""
-
-
-class BusyError(BindError):
-    """Error: a process has the device open."""
 
 
 def block(when: object, sentence: str, status: int = 2) -> None:
@@ -346,16 +341,10 @@ def check_interface(pci: str, name: str) -> None:
     """Raise BindError for an interface below a bond, bridge or other interface."""
     for path in sorted(at("sys/class/net", name).glob("upper_*")):
         upper = path.name[len("upper_") :]
-        take_off = f"take it off first (`ip link set dev {name} nomaster`"
-        block(
-            at("sys/class/net", upper, "bonding").exists(),
-            f"Interface {name} of PCI device {pci} is a member of bond {upper}, which would lose "
-            f"it: give a port that no bond uses, or {take_off}).",
-        )
         block(
             True,
-            f"{upper} sits on interface {name} of PCI device {pci} and would go away with it: "
-            f"{take_off}, or delete {upper}).",
+            f"{upper} sits on interface {name} of PCI device {pci} and would lose it: take it off "
+            f"first (`ip link set dev {name} nomaster`, or delete {upper}).",
         )
     for path in sorted(at("sys/class/infiniband").glob("*")):
         block(
@@ -475,9 +464,9 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | N
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BusyError(
-                    f"The devices of journal {path} are in use by a run, or being restored: wait "
-                    "for its end, or end it.",
+                raise BindError(
+                    f"Another process binds or restores the devices of journal {path}: wait for "
+                    "its end.",
                     3,
                 ) from None
             if os.fstat(fd).st_nlink == 0:  # another process has just restored and removed it
@@ -653,7 +642,9 @@ def bind(args: argparse.Namespace) -> bool:
     """
     if check(args):
         return False
-    restore(args, past_only=True)
+    with opened_journal(args.journal, lock=True) as past:
+        if past is not None and is_past(past):  # its devices are back by themselves
+            remove(args.journal)
     journal: dict[str, Any] = {
         "switchbench_bind": VERSION,
         "boot": read(at(BOOT_ID)),
@@ -749,7 +740,7 @@ def restore_all(journal: dict[str, Any]) -> BindError | None:
 
 
 def check_holders(journal: dict[str, Any]) -> None:
-    """Raise BusyError while a process has one of the devices open."""
+    """Raise BindError while a process has one of the devices open."""
     nodes = {}
     for entry in journal["devices"]:
         pci = entry["pci"]
@@ -763,71 +754,25 @@ def check_holders(journal: dict[str, Any]) -> None:
             pci = nodes.get(os.readlink(path), "")
             if pci and int(process) != os.getpid():
                 command = read(at("proc", process, "comm"))
-                raise BusyError(
+                raise BindError(
                     f"Process {process} ({command}) uses PCI device {pci}: end it, then restore.", 3
                 )
 
 
-def restore(args: argparse.Namespace, past_only: bool = False) -> None:
-    """Restore all devices in the journal and remove it.
-
-    With `past_only`, only a journal from before the last boot is removed: its devices are back by
-    themselves.
-    """
+def restore(args: argparse.Namespace) -> None:
+    """Restore all devices in the journal and remove it."""
     with opened_journal(args.journal, lock=True) as journal:
         if journal is None:
-            if not past_only:
-                say(f"There is nothing to restore: no journal {args.journal}.")
+            say(f"There is nothing to restore: no journal {args.journal}.")
             return
         if is_past(journal):
             say(f"The boot since {journal['made']} has restored the devices of the journal.")
         else:
-            block(past_only, f"Another process has just written {args.journal}: restore first.", 3)
             check_holders(journal)
             problem = restore_all(journal)
             if problem is not None:
                 raise problem
         remove(args.journal)
-
-
-# --- holding: for the time of a run ---------------------------------------------------------------
-
-
-def await_line() -> bool:
-    """Wait for a line on standard input; return False at its end, or on a signal."""
-    ours = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-    try:
-        for one in ours:
-            signal.signal(one, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)
-        return bool(sys.stdin.buffer.readline())
-    except KeyboardInterrupt:
-        return False
-    finally:
-        signal.pthread_sigmask(signal.SIG_BLOCK, ours)
-
-
-def hold(args: argparse.Namespace) -> None:
-    """Check the devices, bind them at a line of input, and restore them at the input's end."""
-    args.addresses = [pci for pci in args.addresses if driver_of(pci) not in BIFURCATED]
-    check(args)
-    say("ready")
-    if not await_line():
-        return
-    mine = bind(args)
-    say("bound")
-    with opened_journal(args.journal, lock=True):
-        while await_line():
-            pass
-    if not mine:
-        return
-    for left in reversed(range(BUSY_TRIES)):
-        try:
-            return restore(args)
-        except BusyError:  # the engine is still closing its devices
-            if left == 0:
-                raise
-            time.sleep(TRY_S)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -838,7 +783,6 @@ def main(words: list[str] | None = None) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, text in (
         ("bind", "bind devices until `restore`"),
-        ("hold", "bind devices when a line comes on standard input, restore them at its end"),
         ("restore", "restore all devices of the journal"),
     ):
         own = verbs.add_parser(verb, help=text, description=text)
@@ -855,8 +799,6 @@ def main(words: list[str] | None = None) -> int:
     try:
         if args.verb == "restore":
             restore(args)
-        elif args.verb == "hold":
-            hold(args)
         elif not bind(args):
             say("All of them are bound already, by an earlier call; its journal is kept.")
     except BindError as error:

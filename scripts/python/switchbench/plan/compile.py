@@ -234,11 +234,6 @@ _CHECK_BYTES = 64
 # parameters omitted where they have the pattern's defaults
 _UNSAID = ("directions", "rotate", "load_of")
 
-BOUND_LAST = (
-    "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
-    "their trials did not alternate"
-)
-
 
 def compile_run(reading: CheckedConfiguration) -> model.Run:
     """Compile the run of a configuration; ConfigurationError for an impossible plan."""
@@ -249,8 +244,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
     if asked.on_missing == "exclude" and not site.launcher.is_far:
         words = f"exclude is not implemented with launch: {site.launch}"
         raise document.problem(("on_missing",), words)
-    compiled, bound_last = compile_trials(reading)
-    trials, searches = tuple(compiled), tuple[Trial, ...]()
+    trials, searches = tuple(compile_trials(reading)), tuple[Trial, ...]()
     accepts = any(test.profile == "acceptance" for test in reading.tests)
     remeasure = REMEASURE_ACCEPTANCE if accepts else 0
     if asked.suite is not None:  # suites repeat tester-limited trials instead
@@ -270,7 +264,6 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         device_reset=_device_reset(reading),
         about=asked.about.written() if asked.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
-        not_alternated=BOUND_LAST if bound_last else None,
         suite=asked.suite,
         searches=searches,
         suite_parameters={} if asked.suite is None else asdict(reading.suite_parameters),
@@ -365,8 +358,8 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
 # --- trials --------------------------------------------------------------------------------------
 
 
-def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
-    """Return all trials in order, with those on bound devices last, and true if that moved some.
+def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
+    """Return all trials in order.
 
     Tests of one pattern that differ in the transport alternate. `transports: [dpdk, tcp]` becomes
     two tests, so this compares tests, not their positions in the file: a repeated run alternates
@@ -395,19 +388,12 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
         for sharing in matrices.values():
             for repeat in range(max(trial.repeats.most for trial in sharing)):
                 turns += ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
-    bind = "bind" in reading.site.effective
-
-    def is_bound(turn: tuple[Trial, int]) -> bool:  # its ports must leave their kernel driver
-        raw = transports.of(turn[0].transport).raw
-        return bind and raw and any("pci" in port.engine for port in turn[0].ports)
-
-    ordered = sorted(turns, key=is_bound)
     numbers: dict[int, int] = {}  # of points
     trials = []
-    for identity, (trial, repeat) in enumerate(ordered):
+    for identity, (trial, repeat) in enumerate(turns):
         number = numbers.setdefault(id(trial), len(numbers))
         trials.append(replace(trial, id=identity, repeat=repeat, point=number))
-    return trials, ordered != turns
+    return trials
 
 
 def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:

@@ -182,7 +182,6 @@ def job_document(
         nodes.append(node)
     clock = {"mode": run.clock.mode}
     return {
-        **({"bind": True} if "bind" in run.site.effective else {}),
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,

@@ -136,7 +136,7 @@ def _plans(run: Run) -> list[list[Trial]]:
 
 def notes(run: Run) -> list[str]:
     """Return notes on the plan, as sentences."""
-    found = [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
+    found = [*run.reservations]
     plans = _plans(run)
     offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
     if offered:  # oversubscribed ports: one sentence for all plans

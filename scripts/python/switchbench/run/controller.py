@@ -21,7 +21,7 @@ import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -31,10 +31,8 @@ from nacl.public import PublicKey, SealedBox
 
 from ..analysis.suite import replayed
 from ..analysis.summary import Summary, feed
-from ..base import transports
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
-from ..base.model import DeviceReset, Run, Site, Trial
-from ..base.programs import PORT_BINDING
+from ..base.model import DeviceReset, Run, Trial
 from ..plan.chosen import locating_trial, subtest_of, trials_again
 from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
 from ..records.collector import Collector, Expected, is_event
@@ -48,14 +46,14 @@ from ..records.rows import PhaseRows
 from ..records.schema import REPEATS, DamagedRecord, Record, parse
 from ..records.store import Begun, TableWriter
 from ..search.suites.declaration import TrialFacts
-from .launch.far import Launcher, end, is_readable, pipe_of
+from .launch.far import Launcher, end
 from .nodes import Interrupt, Node, RemoteNodes
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
-FILES_PER_NODE = 6  # a node's pipes, and those of the program that binds its ports
+FILES_PER_NODE = 3  # pipes
 FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
 AGREE_TIMEOUT_S = 1.0  # for other nodes to report the node that they miss
 
@@ -124,7 +122,6 @@ class Controller:
         self._job = job
         self._directory = directory
         self._watcher = watcher
-        self._binder = Binder()
         self._outcome = Outcome()
         self._sent = 0  # number of trials sent
         self._steps: dict[Any, Any] = {}  # steps of the load: the last phase in which each began
@@ -158,8 +155,6 @@ class Controller:
                 except SwitchbenchError as error:
                     self._outcome.fail(error)
                 finally:
-                    for fault in self._binder.close():
-                        self._outcome.fail(fault)
                     for phase in self._collector.rest():
                         self._keep(self._tables.add_phase, phase)
                     self._keep(self._tables.flush)
@@ -170,9 +165,8 @@ class Controller:
     # --- the conversation --------------------------------------------------------------------
 
     def _start(self, command: Callable[[str], list[str]]) -> list[Node]:
-        """Start the binding programs and all nodes."""
+        """Start all nodes."""
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
-        self._binder.start(self._run.site, self._job, self._launcher)
         self._watcher.stage("starting the nodes")
         nodes: list[Node] = []
         for process in self._run.site.processes:
@@ -237,7 +231,6 @@ class Controller:
             raise RunError(f"interrupted ({self._interrupt.name})")
         self._interrupt.drain()
         self._launcher.check()
-        self._binder.check()
         self._keep(self._tables.flush)
         self._watcher.turn()
 
@@ -408,8 +401,6 @@ class Controller:
         elif kind == "error":
             text = record.get("text") or "the node can't continue the run"
             self._fault(_error(f"{node.place}: {text}", record))
-        elif kind == "event" and record.get("kind") == "bind":
-            self._binder.bind(node.name)
         elif kind == "missing":
             self._missing.setdefault(node.name, record)
             if not self._ending:
@@ -630,97 +621,3 @@ def device_reset(command: DeviceReset, trial: Trial) -> Iterator[Callable[[Recor
             timer.join()
     if errors:
         raise errors[0]
-
-
-# --- binder ---------------------------------------------------------------------------------------
-# PCI ports that are bound to DPDK during a run (doc/how-to/bind.md).
-
-
-READY_LIMIT_S = 60.0  # a login, and the check of many devices
-END_LIMIT_S = 90.0  # end of an engine, return of drivers and links
-
-
-def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of the binding program for a node of the job document."""
-    devices = [
-        port["pci"]
-        for port in node["ports"]
-        if "pci" in port and any(transports.of(name).raw for name in port["transports"])
-    ]
-    if not devices:
-        return []
-    return ["hold", *dict.fromkeys(devices), "--driver", site.effective["bind"]["driver"]]
-
-
-class Binder:
-    """Programs that bind PCI ports on the hosts of a run."""
-
-    def __init__(self) -> None:
-        self._holders: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
-        """Start a binding program on each host with ports to bind, and wait until all are ready."""
-        if "bind" not in job:
-            return
-        for process, node in zip(site.processes, job["nodes"], strict=True):
-            if words := hold_words(site, node):
-                self._holders[process.name] = launcher.port_binding(process, words)
-                self._write(process.name, PORT_BINDING.read_bytes())
-        deadline_s = time.monotonic() + READY_LIMIT_S
-        for host, holder in self._holders.items():
-            output = pipe_of(holder.stdout)
-            if not is_readable(output, deadline_s):
-                raise RunError(f"{host}: Python did not answer within {READY_LIMIT_S:.0f} s")
-            if not output.read(1):
-                raise self._ended(host)
-
-    def _write(self, host: str, text: bytes) -> None:
-        with suppress(BrokenPipeError):  # the program has ended; its output has the reason
-            pipe_of(self._holders[host].stdin).write(text)
-
-    def bind(self, host: str) -> None:
-        """Bind the PCI ports of a host to DPDK."""
-        if host not in self._holders:
-            raise RunError(
-                f"{host} requested to bind PCI ports, which the configuration does not name"
-            )
-        self._write(host, b"bind\n")
-
-    def check(self) -> None:
-        """Raise the error of a binding program that has ended."""
-        for host, holder in self._holders.items():
-            if holder.poll() is not None:
-                raise self._ended(host)
-
-    def close(self) -> Sequence[SwitchbenchError]:
-        """Restore all PCI ports; return the errors."""
-        for holder in self._holders.values():
-            pipe_of(holder.stdin).close()
-        deadline_s = time.monotonic() + END_LIMIT_S
-        faults = []
-        for host, holder in list(self._holders.items()):
-            fault = self._ended(host, max(0.0, deadline_s - time.monotonic()))
-            if holder.returncode != 0:
-                faults.append(fault)
-        return faults
-
-    def _ended(self, host: str, limit_s: float = 1.0) -> SwitchbenchError:
-        """Stop a binding program; return the error of a failed one."""
-        holder = self._holders.pop(host)
-        pipe_of(holder.stdin).close()
-        holder.stdin, is_late = None, False
-        try:
-            _, log = holder.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            is_late = True
-            holder.kill()
-            _, log = holder.communicate()
-        words = log.decode(errors="replace").splitlines()
-        if words:
-            status = holder.returncode
-            return (ConfigurationError if status == 2 else RunError)(f"{host}: {words[-1]}")
-        how = "did not end" if is_late else f"ended with status {holder.returncode}"
-        return RunError(
-            f"{host}: the program that binds its PCI ports {how}: `switchbench restore` restores "
-            "what it bound"
-        )

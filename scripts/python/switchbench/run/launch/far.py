@@ -24,7 +24,7 @@ from ClusterShell.NodeUtils import GroupResolver, GroupSource
 from ...base.errors import ConfigurationError, RunError, meant, shown, some
 from ...base.model import Process, Site
 from ...base.node_names import node_set
-from ...base.programs import ENGINE, port_binding_words
+from ...base.programs import ENGINE
 
 # For ssh, and for the ssh processes to its gateways, to which BatchMode does not apply: without a
 # terminal they would open a window for a password.
@@ -304,10 +304,6 @@ class Launcher:
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start one node with pipes (see `piped`)."""
 
-    def port_binding(self, process: Process, _words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds PCI ports on a node's host; it is sent by standard input."""
-        raise RunError(f"{process.name} has no PCI ports that could be bound from here")
-
     def lost(self, _host: str, _status: int | None, _log: Sequence[str]) -> str | None:
         """Return in words why the connection to a node ended; None where the node itself ended.
 
@@ -348,10 +344,6 @@ class FarLauncher(Launcher):
         """Start a node, which reports its version first."""
         words = engine_words(self.engine, "none", ["--name", process.name], announced=True)
         return self.run(process, words)
-
-    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds PCI ports on a node's host."""
-        return self.run(process, port_binding_words(words))
 
     def gather(self, processes: Sequence[Process]) -> dict[str, str]:
         """Start a node for each process; return the hosts that cannot take part, with reasons."""

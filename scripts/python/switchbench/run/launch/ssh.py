@@ -23,7 +23,7 @@ from ... import __version__
 from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from ...base.programs import ENGINE, port_binding_words
+from ...base.programs import ENGINE
 from ...plan.documents import numeric_address
 from .far import (
     GREETING,
@@ -99,7 +99,7 @@ class OpenSsh:
         script = 'exec "$@"'
         if self.privilege == "sudo":
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
-        line = shlex.join(["sh", "-c", script, "sh", *port_binding_words(words)])
+        line = shlex.join(["sh", "-c", script, "sh", "python3", "-", *words])
         return self.command(host, f"exec {line}")
 
     def run_on_hosts(
@@ -261,10 +261,6 @@ class SshLauncher(FarLauncher):
         """Log in at a host, and start the engine."""
         name = process.name
         return self.run(process, self._way.node(name, self._words(process), announced=True))
-
-    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Log in at a host, and start the program that binds PCI ports."""
-        return self.run(process, self._way.port_binding(process.name, words))
 
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return the failure of ssh, the host or its engine in words; None for success."""

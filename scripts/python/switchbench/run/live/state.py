@@ -195,7 +195,7 @@ class RunState:
             self._lines[record["port"], record["transport"]] = rate_bps
             port = self.ports[record["port"]]
             port.line_bps = rate_bps or port.line_bps
-        elif kind == "event" and record.get("kind") != "bind":
+        elif kind == "event":
             words = (record.get("port"), record.get("kind"), record.get("text"))
             self._happened(": ".join(str(word) for word in words if word))
         return None
