@@ -302,17 +302,14 @@ def test_topology_and_predict_read_what_was_written(tmp_path: Path, cli: Command
 
 
 def test_several_outputs_in_one(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
-    """By a header before each, or a name before each line."""
-    texts = {device: as_json(seen) for device, seen in HALL.items()}
-    headers = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
-    lines = (f"{host}: {line}" for host, text in texts.items() for line in text.splitlines())
-    for said in (headers, "\n".join(lines)):
-        monkeypatch.setattr("sys.stdin", io.StringIO(said))
-        options = ("--lldp", "-", "--interface", "ens1", "--switches", "leaf1")
-        keys = yaml.safe_load(cli.prints(*IMPORT, *options))
-        assert keys["kind"] == "site"
-        assert set(keys["nodes"]) == {"node[1-2]", "node3"}
-        assert "links" not in keys  # node2's other interface does not count
+    """By a header before each."""
+    said = "\n".join(f"==> {host} <==\n{as_json(seen)}" for host, seen in HALL.items())
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    options = ("--lldp", "-", "--interface", "ens1", "--switches", "leaf1")
+    keys = yaml.safe_load(cli.prints(*IMPORT, *options))
+    assert keys["kind"] == "site"
+    assert set(keys["nodes"]) == {"node[1-2]", "node3"}
+    assert "links" not in keys  # node2's other interface does not count
 
 
 @pytest.mark.rows

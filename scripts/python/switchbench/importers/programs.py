@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base.source import Pairs, count, json_decoder, number, unique
+from ..records.summary_form import Entry
 from .reading import (
     MEGA,
     PROGRAMS,
@@ -263,26 +264,17 @@ def _read_iperf3(source: Source) -> list[ImportedFigure]:
     return found
 
 
-def _both_ways(pairs: Pairs) -> dict[str, Any]:
-    """Return a JSON object in which the second of two equal sums becomes the reverse direction's.
+def _once(pairs: Pairs) -> Entry:
+    """Return a JSON object without the keys that iperf3 repeats for each connection.
 
-    iperf3 3.7 to 3.10 repeat the key (esnet/iperf issue 952); 3.11 names it apart.
+    The sums that 3.7 to 3.10 repeat for --bidir (esnet/iperf issue 952) are refused.
     """
-    seen: set[str] = set()
-    named = []
-    for key, value in pairs:
-        if key not in seen:
-            named.append((key, value))
-        elif key not in _OF_EACH:
-            back = key in ("sum", "sum_sent", "sum_received")
-            named.append((key + _REVERSE if back else key, value))
-        seen.add(key)
-    return unique(named)
+    return unique([(key, value) for key, value in pairs if key not in _OF_EACH])
 
 
-def _tests(source: Source) -> Iterator[Mapping[str, Any]]:
-    decoder, text = json_decoder(_both_ways), source.text.strip()
-    events: dict[str, Any] = {}
+def _tests(source: Source) -> Iterator[Entry]:
+    decoder, text = json_decoder(_once), source.text.strip()
+    events: Entry = {}
     while text:
         try:
             value, place = decoder.raw_decode(text)
@@ -300,7 +292,7 @@ def _tests(source: Source) -> Iterator[Mapping[str, Any]]:
         yield events
 
 
-def _iperf3_figures(source: Source, test: Mapping[str, Any]) -> Iterator[ImportedFigure]:
+def _iperf3_figures(source: Source, test: Entry) -> Iterator[ImportedFigure]:
     if "error" in test:
         raise source.refuse(f"iperf3 failed: {str(test['error'])[:200]}")
     start, end = test.get("start") or {}, test.get("end") or {}
@@ -330,7 +322,7 @@ def _iperf3_figures(source: Source, test: Mapping[str, Any]) -> Iterator[Importe
         )
 
 
-def _whole(asked: Mapping[str, Any], key: str) -> int:
+def _whole(asked: Entry, key: str) -> int:
     value = asked[key]
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{key} is {str(value)[:40]!r}, which is no whole number")

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base.errors import ConfigurationError
 from ..base.source import count, number
@@ -50,8 +50,8 @@ def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entr
     }  # fmt: skip
 
 
+# Measure of each column that has a shared one, and the factor to the measure's unit.
 Shared = dict[str, tuple[str, float]]
-"""Measure of each column that has a shared one, and the factor to the measure's unit."""
 
 
 def collective(name: str, column: str) -> Shared:
@@ -133,7 +133,7 @@ class Form:
 
     def __init__(self, name: str) -> None:
         """Read the declaration of one table layout from programs.toml, by its name."""
-        form: dict[str, Any] = PROGRAMS["forms"][name]
+        form: Entry = PROGRAMS["forms"][name]
         self.tool: str = form["tool"]
         self.title, self.header = re.compile(form["title"]), re.compile(form["header"])
         self.row = re.compile(form.get("row", r"\s*\d"))

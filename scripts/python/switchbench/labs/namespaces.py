@@ -17,15 +17,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
-import json
 import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from ..topology.lab_addresses import NAMESPACES
 from .state import LabError
@@ -206,32 +205,14 @@ def _become_root() -> None:
 
 
 def try_in_namespace(function: Callable[[], _Result]) -> _Result:
-    """Run a function as root of a user namespace, in a child process; return its JSON value.
+    """Return the result of a module's function as root of a user namespace, in a child process.
 
     Raise OSError where no such namespace can be made.
     """
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read_end)
-        _answer_from_namespace(write_end, function)
-    os.close(write_end)
-    with os.fdopen(read_end) as answer:
-        code, value = json.loads(answer.read() or f"[{errno.EIO}, null]")
-    os.waitpid(child, 0)
-    if code != 0:
-        raise OSError(code, os.strerror(code))
-    result: _Result = value
-    return result
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        return pool.submit(_as_root, function).result()
 
 
-def _answer_from_namespace(write_end: int, function: Callable[[], object]) -> NoReturn:
-    code, value = 0, None
-    try:
-        _become_root()
-        value = function()
-    except OSError as error:
-        code = error.errno or errno.EIO
-    with os.fdopen(write_end, "w") as answer:
-        json.dump([code, value], answer)
-    os._exit(0)
+def _as_root(function: Callable[[], _Result]) -> _Result:
+    _become_root()
+    return function()

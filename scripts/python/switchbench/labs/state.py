@@ -40,9 +40,9 @@ class LabState:
 
     lab: str
     topology: Topology
+    # True for a complete lab that stays until `lab down`. While false, the lab belongs to the
+    # process that holds its lock; without such a process it is the remains of a crash.
     kept: bool
-    """True for a complete lab that stays until `lab down`. While false, the lab belongs to the
-    process that holds its lock; without such a process it is the remains of a crash."""
 
 
 _STATE = TypeAdapter(LabState)

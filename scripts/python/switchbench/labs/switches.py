@@ -55,11 +55,11 @@ from .state import LabError, LabFailedError
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
-TRUTH = "switch.ndjson"
-"""File in a run's results directory with the records of the lab's switches."""
+TRUTH = "switch.ndjson"  # file in a run's results directory with the records of the lab's switches
 
 _SILENCE_S = 30.0  # limit of the time to a switch's next record
 _TRUNK_NUMBER = 70_000  # above every node's number
+_PIPE_BYTES = 1 << 20  # of commands: more than any description has
 
 # By lab and module: open command pipes that keep this process's switches running.
 _held: dict[str, list[int]] = {}
@@ -187,6 +187,8 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
             # Opened for reading and writing at first: the other end may not be open yet.
             both = os.open(commands, os.O_RDWR | os.O_CLOEXEC)
             stack.callback(os.close, both)
+            fcntl.fcntl(both, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            os.write(both, text)
             reader = os.open(commands, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, reader)
             if not kept:
@@ -200,14 +202,6 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
                 stderr=stack.enter_context(_file(lab, number, "log").open("wb")),
                 start_new_session=True,
             )
-            # The switch may end before it has read all; our own read end keeps the pipe open.
-            os.set_blocking(both, False)
-            while text and process.poll() is None:
-                try:
-                    text = text[os.write(both, text) :]
-                except BlockingIOError:
-                    time.sleep(0.001)
-            os.set_blocking(both, True)
         _await_record("ready", lab, number, 0, process)
 
 

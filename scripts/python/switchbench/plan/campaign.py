@@ -17,8 +17,7 @@ from ..base.errors import ConfigurationError
 from ..base.model import Device
 from ..topology.form import loop_cables
 
-Places = dict[str, str]
-"""Device port of each host port."""
+Places = dict[str, str]  # device port of each host port
 
 # --- rotation -------------------------------------------------------------------------------------
 

@@ -25,8 +25,7 @@ from ..base.programs import find_engine
 
 _TIMEOUT_S = 60
 
-Flows = npt.NDArray[np.int64]
-"""One row per flow: its source and destination by rank number."""
+Flows = npt.NDArray[np.int64]  # one row per flow: its source and destination by rank number
 
 _HEAD = 2 + 64 // 4  # words before the flows of a phase: number, count, name
 _FORWARDS = 1 << 31  # flag in a source's number

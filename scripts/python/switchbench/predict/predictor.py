@@ -28,10 +28,10 @@ CLOSE = 0.10  # margin of Zhu et al. 2012: an error of at most 10 %
 MOST_SLOW_FLOWS = 200_000  # flow limit of the slow models, which calculate flow by flow
 
 Pair = tuple[str, str]
+# Key of the flows of a phase: the trial's point, the network, the number of the phase.
 Place = tuple[int, str, int]
-"""Key of the flows of a phase: the trial's point, the network, the number of the phase."""
+# Flows with a record, each with the layer-1 rates that its destination measured, by repeat.
 Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
-"""Flows with a record, each with the layer-1 rates that its destination measured, by repeat."""
 
 
 @dataclass(frozen=True)

@@ -37,14 +37,6 @@ class Neighbour:
         return " ".join((self.switch, *self.ports[:1]))
 
 
-def is_lldp(text: str) -> bool:
-    """Return true for a text that is the output of `lldpctl -f json`."""
-    try:
-        return isinstance(json_decoder().decode(text)["lldp"], dict)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return False
-
-
 def lldp_neighbours(text: str) -> dict[str, Neighbour]:
     """Return the neighbour of each interface from `lldpctl -f json` output; {} for other texts.
 
@@ -119,23 +111,20 @@ class Cable:
 
     a: str
     b: str
-    rate_bps: int
-    """Layer-1 rate each way."""
-    b_port: str = ""
-    """Name of the port at `b`, as its device gives it."""
+    rate_bps: int  # layer-1 rate each way
+    b_port: str = ""  # name of the port at `b`, as its device gives it
 
 
 @dataclass(frozen=True)
 class Cabling:
     """Hosts, switches and cables read from device outputs."""
 
-    source: str
-    """Name of the program or file that was read, for the topology file's heading."""
+    source: str  # name of the program or file that was read, for the topology file's heading
     hosts: tuple[str, ...]
     switches: tuple[str, ...]
     cables: tuple[Cable, ...]
+    # Omitted parts and replaced names, as sentences for the topology file's heading.
     remarks: tuple[str, ...] = ()
-    """Omitted parts and replaced names, as sentences for the topology file's heading."""
 
 
 def tidy(name: str) -> str:
@@ -255,38 +244,24 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
 
 
 _HEADER = re.compile(r"==> (\S+) <==\s*")
-_PREFIXED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*): ?(.*)")
 
 # Names of IEEE 802.3 media as lldpcli writes them: 1000BaseTFD, 2p5GigT, 10GigBaseLR, 100GbaseSR4.
 _MEDIUM = re.compile(r"(\d{1,9})(?:p(\d{1,9}))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)", re.ASCII)
 
 
 def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
-    """Return LLDP outputs by device, from the output of one device or of several.
+    """Return LLDP outputs by device: of one, or of several with `==> HOST <==` before each.
 
-    Outputs of several devices are separated by `==> HOST <==` lines, or each of their lines begins
-    with `HOST: `. `name` is the device of an output without either; "" where it is unknown.
+    `name` is the device of an output without such a line; "" where it is unknown.
     """
     lines = said.splitlines()
-    first = next((line for line in lines if line.strip()), "")
-    if _HEADER.fullmatch(first):
+    if _HEADER.fullmatch(next((line for line in lines if line.strip()), "")):
         return below_headers(lines)
-    # No host name stands before it, valid or not.
-    begins = first.lstrip().startswith(("{", "[", "<", "LINK", "---"))
-    if begins or not _PREFIXED.match(first):
-        if not name:
-            raise ConfigurationError(
-                f"{source}: the host of an output is missing: put `==> HOST <==` before it"
-            )
-        return {name: said}
-    found: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, 1):
-        prefixed = _PREFIXED.fullmatch(line)
-        if prefixed is None and line.strip():
-            raise ConfigurationError(f"{source}:{number}: {_no_output(line)}")
-        if prefixed is not None:
-            found.setdefault(prefixed[1], []).append(prefixed[2])
-    return {host: "\n".join(text) for host, text in found.items()}
+    if not name:
+        raise ConfigurationError(
+            f"{source}: the host of an output is missing: put `==> HOST <==` before it"
+        )
+    return {name: said}
 
 
 def read_lldp(
@@ -360,22 +335,17 @@ def below_headers(lines: Iterable[str]) -> dict[str, str]:
     return {name: "\n".join(text).strip() for name, text in found.items()}
 
 
-def _no_output(text: str) -> str:
-    """Return the sentence about a text that is not lldpcli's JSON output."""
-    start = text.lstrip()[:30]
-    return f"{start!r} is not what `lldpcli -f json show neighbors details` writes"
-
-
 def _seen(text: str, where: str) -> dict[str, Neighbour]:
     """Return the neighbours of a device by interface.
 
     Raise ConfigurationError for other outputs.
     """
-    if not is_lldp(text):
-        raise ConfigurationError(f"{where}: {_no_output(text)}")
     found = lldp_neighbours(text)
     if not found:
-        raise ConfigurationError(f"{where}: LLDP has no neighbour here: does the switch send LLDP?")
+        raise ConfigurationError(
+            f"{where}: {text.lstrip()[:30]!r} has no LLDP neighbour: give what `lldpcli -f json "
+            "show neighbors details` writes; does the switch send LLDP?"
+        )
     nameless = [name for name, neighbour in found.items() if not neighbour.switch]
     if nameless:
         raise ConfigurationError(f"{where}: {nameless[0]}: its neighbour has no name")

@@ -38,8 +38,7 @@ class Fabric:
     """
 
     name: str
-    hosts: tuple[str, ...]
-    """Host names in rank order."""
+    hosts: tuple[str, ...]  # host names in rank order
     switches: tuple[str, ...]
     links: tuple[CableBundle, ...]
     routers: frozenset[str] = frozenset()
@@ -107,8 +106,8 @@ def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
 
 
 Ranks = npt.NDArray[np.int64]
+# One row per flow: numbers of resources in path order, padded with `Routes.nothing`.
 Paths = npt.NDArray[np.int32]
-"""One row per flow: numbers of resources in path order, padded with `Routes.nothing`."""
 Rates = npt.NDArray[np.float64]
 
 
@@ -123,16 +122,16 @@ class Routes:
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         ends = [(link.a, link.b) for link in fabric.links]
+        # Ends (from, to) of each direction of each link, by resource number.
         self.resources: list[tuple[str, str]] = [*ends, *((b, a) for a, b in ends)]
-        """Ends (from, to) of each direction of each link, by resource number."""
+        # Layer-1 rate of each resource.
         self.capacity_bps: Rates = np.array(
             [link.rate_bps for link in fabric.links] * 2, dtype=np.float64
         )
-        """Layer-1 rate of each resource."""
+        # Number of a resource without a limit, which pads paths that are shorter than others.
         self.nothing = len(self.resources)
-        """Number of a resource without a limit, which pads paths that are shorter than others."""
+        # The capacities, followed by the capacity of `nothing`.
         self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
-        """The capacities, followed by the capacity of `nothing`."""
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         near = {name: sorted(fabric.graph.neighbors(name)) for name in fabric.graph}
         leaves = {host for host in fabric.hosts if len(near[host]) == 1}
@@ -338,17 +337,13 @@ def wired(site: Site, topology: Topology) -> Site:
 class Level:
     """Summary of all switches at one distance from the hosts."""
 
-    level: int
-    """Links to the nearest host: 1 for switches with hosts attached."""
+    level: int  # links to the nearest host: 1 for switches with hosts attached
     switches: int
-    down_bps: float
-    """Sum of the switches' layer-1 rates on links towards the hosts."""
-    up_bps: float
-    """Sum of the switches' layer-1 rates on links away from the hosts; 0 at the top."""
-    across_bps: float
-    """Sum of the switches' layer-1 rates on links to switches of the same level."""
+    down_bps: float  # sum of the switches' layer-1 rates on links towards the hosts
+    up_bps: float  # sum of the switches' layer-1 rates on links away from the hosts; 0 at the top
+    across_bps: float  # sum of the switches' layer-1 rates on links to switches of the same level
+    # Largest oversubscription of one switch, down / (up + across); None without both sides.
     worst: float | None
-    """Largest oversubscription of one switch, down / (up + across); None without both sides."""
 
 
 @dataclass(frozen=True)
@@ -358,12 +353,9 @@ class Arithmetic:
     hosts: int
     switches: int
     cables: int
-    diameter: int
-    """Largest number of links on the route between two hosts."""
-    mean_distance: float
-    """Mean number of links on the route between two hosts, over all pairs."""
-    access_bps: int
-    """Access rate of the slowest host."""
+    diameter: int  # largest number of links on the route between two hosts
+    mean_distance: float  # mean number of links on the route between two hosts, over all pairs
+    access_bps: int  # access rate of the slowest host
     levels: tuple[Level, ...]
 
 

@@ -130,19 +130,16 @@ DEFAULT_QUEUE_BYTES = 128 * 1024
 
 MTU_RANGE = (1280, 9600)  # IPv6 requires 1,280 (RFC 8200 section 5); NICs end around 9,600.
 
+# Bytes on the wire that Linux does not count: FCS 4, preamble and start delimiter 8, gap 12.
 LAYER1_OVERHEAD = 24
 
-"""Bytes on the wire that Linux does not count: FCS 4, preamble and start delimiter 8, gap 12."""
-
+# Kinds of lab: a switch of Linux bridges, the modelled switch, Open vSwitch, or nodes that forward
+# IP between bridges and over links of their own.
 BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
 
-"""Kinds of lab: a switch of Linux bridges, the modelled switch, Open vSwitch, or nodes that forward
-IP between bridges and over links of their own."""
-
+# Kind of a real network, which is no lab: its switches may form loops, and a node may be on several
+# switches.
 SITE = "site"
-
-"""Kind of a real network, which is no lab: its switches may form loops, and a node may be on
-several switches."""
 
 
 class TopologyError(ConfigurationError):
@@ -154,16 +151,11 @@ class AttachedHost:
     """Host of a topology, on one switch port, or in a routed lab possibly on none."""
 
     name: str
-    index: int
-    """Position in the order of the file, from 1."""
-    module: str
-    """Switch module of the host; empty where it is on no switch."""
-    port: str
-    """Switch port as shown to users: the lab's `p<index>`, or the name in the file."""
-    rate_bps: int
-    """Layer-1 rate per direction; `UNSHAPED` without a limit."""
-    queue_bytes: int
-    """Queue length of each of its two shapers, in layer-1 bytes."""
+    index: int  # position in the order of the file, from 1
+    module: str  # switch module of the host; empty where it is on no switch
+    port: str  # switch port as shown to users: the lab's `p<index>`, or the name in the file
+    rate_bps: int  # layer-1 rate per direction; `UNSHAPED` without a limit
+    queue_bytes: int  # queue length of each of its two shapers, in layer-1 bytes
 
 
 @dataclass(frozen=True)
@@ -171,11 +163,9 @@ class Bundle:
     """Links between two modules, or a cable between two nodes; a shaper per direction."""
 
     a: str
+    # Second end; for a cable of node `a` in a real site, this may be a further switch of the node.
     b: str
-    """Second end; for a cable of node `a` in a real site, this may be a further switch of the node.
-    """
-    rate_bps: int
-    """Sum of the links' layer-1 rates, per direction; `UNSHAPED` without a limit."""
+    rate_bps: int  # sum of the links' layer-1 rates, per direction; `UNSHAPED` without a limit
     queue_bytes: int
     links: int = 1
 
@@ -185,8 +175,8 @@ class Bundle:
         return f"{self.a}-{self.b}"
 
 
+# Any part with a rate and a queue: a node on a switch, a trunk, a link between nodes.
 Cable: TypeAlias = AttachedHost | Bundle
-"""Any part with a rate and a queue: a node on a switch, a trunk, a link between nodes."""
 
 
 @dataclass(frozen=True)
@@ -199,15 +189,14 @@ class Topology:
     nodes: tuple[AttachedHost, ...]
     trunks: tuple[Bundle, ...]
     mtu: int
-    model: Behaviour | None = None
-    """Configuration of the modelled switch; None for other kinds."""
+    model: Behaviour | None = None  # configuration of the modelled switch; None for other kinds
+    # Burst that a shaper passes after an idle time, in layer-1 bytes; None: 16 ms of line rate.
     burst_bytes: int | None = None
-    """Burst that a shaper passes after an idle time, in layer-1 bytes; None: 16 ms of line rate."""
     kind: str = BRIDGES
+    # Links between nodes of a routed lab or a site; in a site also to further switches.
     links: tuple[Bundle, ...] = ()
-    """Links between nodes of a routed lab or a site; in a site also to further switches."""
+    # The lab's only module with all its ports, where the device has more ports than nodes.
     device: Device | None = None
-    """The lab's only module with all its ports, where the device has more ports than nodes."""
 
     @property
     def cables(self) -> tuple[Cable, ...]:
@@ -286,8 +275,8 @@ class Shaper:
     rate_bps: int
     queue_bytes: int
     mtu: int
+    # Burst of the topology file in layer-1 bytes; None: 16 ms of line rate.
     burst: int | None = None
-    """Burst of the topology file in layer-1 bytes; None: 16 ms of line rate."""
 
     @property
     def burst_bytes(self) -> int:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from ..base.errors import ConfigurationError
 from .cabling import Cable, Cabling, distinct, tidy
 
+# Data rate of a lane after coding. InfiniBand Architecture Specification, volume 2: 2.5, 5 and 10
+# GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and EDR.
+# HDR, NDR and XDR (PAM4, forward error correction): the rates of IBTA's roadmap.
 LANE_BPS = {
     "SDR": 2_000_000_000,
     "DDR": 4_000_000_000,
@@ -21,9 +24,6 @@ LANE_BPS = {
     "NDR": 100_000_000_000,
     "XDR": 200_000_000_000,
 }
-"""Data rate of a lane after coding. InfiniBand Architecture Specification, volume 2: 2.5, 5 and 10
-GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and EDR.
-HDR, NDR and XDR (PAM4, forward error correction): the rates of IBTA's roadmap."""
 
 _MOST_LANES = 12
 
@@ -55,8 +55,8 @@ class _Device:
 
     kind: str
     description: str
+    # By port number: the other end's device and port, and the rest of the line.
     ports: dict[int, tuple[str, int, str]] = field(default_factory=dict)
-    """By port number: the other end's device and port, and the rest of the line."""
 
 
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:

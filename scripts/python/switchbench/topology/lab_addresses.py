@@ -41,26 +41,20 @@ class LabNode:
     """Names, addresses and line rate of one lab node, as launchers need them."""
 
     name: str
-    index: int
-    """Position in the topology, from 1."""
+    index: int  # position in the topology, from 1
     namespace: Path
-    iface: str
-    """Interface under test; in a routed lab, the interface to the node's switch."""
+    iface: str  # interface under test; in a routed lab, the interface to the node's switch
     mac: str
     ipv4: str
-    ipv6: str
-    """The kernel's addresses on this interface, without prefix length; `tcp` uses them."""
+    ipv6: str  # the kernel's addresses on this interface, without prefix length; `tcp` uses them
     guest_mac: str
     guest_ipv4: str
-    guest_ipv6: str
-    """Addresses that no kernel owns, for raw frames."""
+    guest_ipv6: str  # addresses that no kernel owns, for raw frames
     control_iface: str
     control_ipv4: str
-    line_rate_bps: int
-    """Layer-1 rate of the node's link per direction; 0 where it is not shaped."""
+    line_rate_bps: int  # layer-1 rate of the node's link per direction; 0 where it is not shaped
     module: str
-    port: str
-    """Switch module and switch port, as shown to users."""
+    port: str  # switch module and switch port, as shown to users
 
 
 def namespace_name(lab: str, node: str) -> str:

@@ -337,9 +337,8 @@ def _links(file: File, ends: Collection[str]) -> Iterator[Bundle]:
             yield _bundle(file, where, a, b, entry)
 
 
+# Maximum nodes of a routed lab, in which each node has a route to each other node.
 MAX_ROUTED = 128
-
-"""Maximum nodes of a routed lab, in which each node has a route to each other node."""
 
 _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices per process.
 _MODEL_FRONT = 64  # limit that includes unconnected ports (MODEL_PORTS_MAX)
