@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import socket
-import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -291,31 +290,12 @@ def numeric_address(node: str, address: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that holds a key with mode 0600 from the beginning.
-
-    ConfigurationError otherwise.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    """Write a new file that holds a key, with mode 0600; ConfigurationError otherwise."""
+    # An existing file may be readable or replaceable by others.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        # An existing file may be readable or replaceable by others.
-        status, lack = os.fstat(file.fileno()), ""
-        mode = stat.S_IMODE(status.st_mode)
-        if not stat.S_ISREG(status.st_mode):
-            lack = "is not a regular file"
-        elif status.st_uid != os.geteuid():
-            lack = f"belongs to user {status.st_uid}"
-        elif status.st_nlink != 1:
-            lack = f"has {status.st_nlink} hard links"
-        elif mode != PRIVATE_MODE:
-            lack = f"has mode {mode:04o}"
-        if lack:
-            raise ConfigurationError(
-                f"{path}: {lack}; a job file contains the run's secret key, so it must be a "
-                f"regular file that you own, with mode 0600 and one hard link: remove {path}"
-            )
-        file.truncate()
         file.write(text)
