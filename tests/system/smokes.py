@@ -47,7 +47,6 @@ SMOKES = {
     ),
     "test_faults.py::test_a_signal_ends_a_run_in_order[2]": "Ctrl-C",
     "test_faults.py::test_a_silent_controller_stops_traffic": "no controller",
-    "test_faults.py::test_a_full_disk_ends_a_run_with_whole_lines": "a full disk",
     "test_faults.py::test_pairs_without_a_way_are_named_before_load[dpdk]": "no way",
     "test_faults.py::test_a_flooding_switch_stops_the_run[pairs]": "a switch that floods",
 }

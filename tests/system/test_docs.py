@@ -134,6 +134,13 @@ def test_the_configuration_is_planned(block: docs.Block, tmp_path: Path) -> None
     planned(completed(document), tmp_path)
 
 
+@pytest.mark.parametrize(("page", "name"), [("lab", "hidden-fault"), ("two-hosts", "first-hour")])
+def test_the_tutorial_s_configuration_is_the_one_that_is_shown(page: str, name: str) -> None:
+    texts = [block.text for block in YAML if block.page == f"doc/tutorial/{page}.md"]
+    (shown,) = (found for text in texts if "switchbench" in (found := yaml.safe_load(text)))
+    assert shown == yaml.safe_load((docs.ROOT / "conf" / f"{name}.yaml").read_text())
+
+
 # --- commands are run ----------------------------------------------------------------------------
 
 SHIM = """\

@@ -5,13 +5,10 @@ sentence, with the right exit status, with all that was measured, and on a machi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -168,57 +165,6 @@ def test_a_signal_ends_a_run_in_order(
     assert_later_runs_work(tmp_path, topology, "dpdk")
 
 
-# --- the disk -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a small file system, not yet full."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode != 0:
-        pytest.skip(f"can't mount a small file system: {made.stderr.strip()}")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", str(path)], check=True)
-
-
-def fill(path: Path) -> None:
-    """Leaves no room beside this file."""
-    with path.open("wb", 0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(512))
-
-
-def test_a_full_disk_ends_a_run_with_whole_lines(
-    tiny_disk: Path, topology: Path, tmp_path: Path
-) -> None:
-    ballast = tiny_disk / "ballast"
-    with runs.started(tiny_disk / "run", configuration(topology, "dpdk")) as run:
-        run.wait_for_load(phase=1)
-        fill(ballast)
-        result = run.end(limit_s=10)
-    assert result.status == 3
-    full = runs.sentences(result.errors)
-    assert all("No space left on device" in line for line in full)
-    assert list(result.records("phase"))
-    assert result.summary["errors"] == full[:-1]
-    ballast.unlink()
-    again = runs.execute("table", str(result.directory), "--again")
-    assert again.returncode == 3
-    summary = runs.Result(3, "", "", result.directory).summary
-    assert 0 in complete_phases(summary)
-    assert summary["errors"] == full[:-1]  # and not that its command was killed
-    assert_later_runs_work(tmp_path, topology, "dpdk")
-
-
 # --- the switch -----------------------------------------------------------------------------------
 
 
@@ -279,23 +225,6 @@ def test_a_dead_link_is_named_before_load(
     assert said.startswith("node2 (switch p2)")
     assert "port node2:e0 has had no link for 10 s" in said
     assert result.summary["status"] == "failed"
-
-
-def test_a_link_that_goes_down_under_load_is_reported(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
-) -> None:
-    given = configuration(topology, "dpdk", flood_limit=FLOOD_LIMIT)
-    with runs.started(tmp_path / "run", given) as run:
-        run.wait_for_load(phase=1)
-        labkit.set_port(kept_lab, "node2", state="down")
-        result = run.end(limit_s=10)
-    # The switch forgets where node2 was and floods what is meant for it.
-    assert result.status == 3
-    said = result.sentence
-    assert "the switch floods" in said
-    assert "most for node2:e0 (has it lost its link?)" in said
-    assert result.summary["warnings"] == ["node2:e0: link-down"]
-    assert complete_phases(result.summary) == [0]
 
 
 def test_a_cable_that_is_cut_for_a_while_fails_the_run_whatever_is_measured_again(

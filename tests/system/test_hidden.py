@@ -17,9 +17,8 @@ RECALL, PRECISION = 0.90, 0.98
 SCORES: list[hidden.Score] = []
 
 
-@pytest.mark.parametrize("seed", hidden.RECIPES)
-def test_a_case_is_measured(seed: int, tmp_path: Path) -> None:
-    case = hidden.case(seed)
+@pytest.mark.parametrize("case", hidden.CASES, ids=lambda case: str(case.seed))
+def test_a_case_is_measured(case: hidden.Case, tmp_path: Path) -> None:
     result = hidden.run(case, tmp_path)
     assert result.status in (0, 1, 3), result.output + result.errors
     SCORES.append(hidden.Score(case, result.suspects))
@@ -27,7 +26,7 @@ def test_a_case_is_measured(seed: int, tmp_path: Path) -> None:
 
 
 def test_the_faults_are_named_and_nothing_else() -> None:
-    assert len(SCORES) == len(hidden.RECIPES)
+    assert len(SCORES) == len(hidden.CASES)
     rows = [score.row() for score in SCORES]
     found, planted = (
         sum(len(some) for some in every)

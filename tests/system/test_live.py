@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import threading
 import time
@@ -48,27 +47,6 @@ def rows(terminal: ptykit.Terminal) -> dict[str, list[str]]:
     """Return the ports' lines on the screen, by port."""
     lines = [line.split() for line in terminal.lines if re.match(r"node\d+:e0 ", line)]
     return {line[0]: line[1:] for line in lines}
-
-
-def test_a_watch_ends_at_a_signal_with_a_summary(topology: Path, tmp_path: Path) -> None:
-    conf = configuration(topology, transport="udp", window="500ms")
-    path = runs.write(tmp_path, conf)
-    words = runs.command("watch", str(path), "--out", str(tmp_path / "results"))
-    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
-        assert one.stderr is not None
-        lines: list[str] = []
-        while len(lines) < 3:
-            line = one.stderr.readline()
-            assert line, "the watch has ended"
-            lines += [line] * (" s  delivered " in line)
-        one.send_signal(signal.SIGINT)
-        out, errors = one.communicate(timeout=60)
-    assert one.returncode in (0, 4), errors
-    assert all("; loss 0.00 % (0 of " in line and "; worst node" in line for line in lines)
-    summary = load_summary(tmp_path / "results")
-    assert summary["status"] == "complete"
-    assert len(summary["trials"]) >= 3
-    assert "results    " in out
 
 
 def given_back(terminal: ptykit.Terminal) -> None:

@@ -9,7 +9,6 @@ network decides.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,26 +142,6 @@ def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
         assert lost == pytest.approx(1 - share, abs=0.03), pairs
     (inside,) = [t for t in result.summary["trials"] if t["parameters"]["partners"] == "inside"]
     assert inside["throughput"]["percent_of_line"] == pytest.approx(100, rel=0.03)
-
-
-def test_aapc_shows_the_trunk_at_each_distance(tmp_path: Path) -> None:
-    """Of a tree, whose modules have one link."""
-    conf = FULL | {"site": {"lab": "tree"}, "warmup": "600ms", "window": "1500ms", "tests": [SHIFT]}
-    result = runs.run(tmp_path, conf)
-    module = {f"{node.name}:e0": node.module for node in labs.load("tree").nodes}
-    nodes, each = len(module), Counter(module.values()).most_common(1)[0][1]
-    trials = result.trials(pattern="aapc")
-    assert len(trials) == nodes - 1
-    for trial in trials:
-        distance = trial["phase"] + 1
-        share = min(1, 1 / min(distance, each, nodes - distance))
-        crossing = [
-            flow.delivered_l1_bps
-            for flow in result.flows(trial)
-            if module[flow.source["src"]] != module[flow.source["dst"]]
-        ]
-        mean = statistics.mean(crossing) / 10e6
-        assert mean == pytest.approx(share, rel=0.03), distance
 
 
 def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path) -> None:

@@ -210,17 +210,3 @@ def test_several_queues(bridge: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert "RSS" in opened["offloads"]
     check_frames(found, 0, 2)
     check_frames(found, 1, 1)
-
-
-def test_a_link_that_stays_down_ends_the_run_as_partial(tmp_path: Path) -> None:
-    text = pcikit.job(tmp_path, [PAIRS | {"window": "60s"}])
-    with pcikit.boot("virtio", UIO) as rig:
-        found = pcikit.conduct(rig, UIO, text, lambda: flap(rig, 14.0))
-        for guest in rig.guests:
-            assert pcikit.driver_of(guest) == "virtio-pci"
-    assert found.status == [3, 3]
-    assert "port node2:e0 has had no link for 10 s" in found[1].log
-    assert found[1].of("error")
-    for run in found:
-        assert run.of("trial")[0]["state"] == "partial"
-        assert run.of("flow", side="destination")[0]["frames"] > 1000

@@ -9,13 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import guests
-import runs
 import vmkit
 from nodekit import NodeRuns, Record
 from vmkit import play
@@ -201,18 +199,6 @@ def test_what_the_device_has_not(
     assert_all_ended(said)
     assert_first_test_kept(said)
     assert not said.of("flow", trial=1)
-
-
-def test_only_one_port_has_a_small_mtu(rig: guests.Rig, tmp_path: Path) -> None:
-    """The other rank names the reason, too."""
-    rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "600"])
-    try:
-        info = partial(rig["node1"].output, ["ibv_devinfo"])
-        runs.wait_until(lambda: "512 (2)" in info(), "the port's MTU is 512", 5)
-        said = play(rig, job(tmp_path, {"pattern": "pairs", "verbs": LONG | {"mtu": 1024}}))
-    finally:
-        rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "1500"])
-    assert_refused(said, "node1:e0 (rxe0/1): mtu 1024 is larger than the port's active MTU 512")
 
 
 def test_no_device_at_all(rig: guests.Rig, tmp_path: Path) -> None:
