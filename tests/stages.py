@@ -154,25 +154,6 @@ class Stage:
     needs: str | None = None
 
 
-def sources(*suffixes: str) -> list[str]:
-    """Return the project's files with one of these endings, as paths below its root."""
-    found = []
-    for folder, folders, names in os.walk(ROOT):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in {"build", "results", "__pycache__"}
-            and not name.startswith((".", "build-"))
-            and not name.endswith(".egg-info")
-        )
-        found += [
-            str((Path(folder) / name).relative_to(ROOT))
-            for name in sorted(names)
-            if name.endswith(suffixes)
-        ]
-    return found
-
-
 def execute(
     command: Sequence[str], environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -189,6 +170,13 @@ def execute(
     )
 
 
+def sources(*suffixes: str) -> list[str]:
+    """Return the project's files with one of these endings, as paths below its root."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    found = execute([*words, *(f"*{suffix}" for suffix in suffixes)]).stdout.splitlines()
+    return sorted(name for name in found if (ROOT / name).is_file())
+
+
 def plain(*command: str) -> Outcome:
     """Run a stage that is one command: its exit status decides."""
     try:
@@ -198,14 +186,6 @@ def plain(*command: str) -> Outcome:
     return Outcome("failed" if done.returncode else "passed", done.stdout)
 
 
-def import_layers() -> Outcome:
-    """Check that the command's packages import only from those below them (pyproject.toml)."""
-    linter = TOOLS / "lint-imports"
-    if not linter.exists():
-        return Outcome("skipped", "lint-imports is not installed; run scripts/setup")
-    return plain(str(linter), "--no-cache")
-
-
 def clang_tidy(build: Build) -> Outcome:
     """Clang's analyzer on every file that the build compiles, outside the tests, when nobody else
     wants the cores."""
@@ -213,17 +193,12 @@ def clang_tidy(build: Build) -> Outcome:
     return plain(*words, f"^{ROOT}/(?!tests/|build)")
 
 
-def through_cache(compiler: str) -> str:
-    """Return the compiler's command: by way of ccache where it is installed."""
-    return f"ccache {compiler}" if shutil.which("ccache") else compiler
-
-
 def compile_engine(build: Build) -> Outcome:
     """Configure (once) and build, warnings being errors."""
     if not (build.folder / "build.ninja").exists():
         done = execute(
             ["meson", "setup", str(build.folder), str(ROOT), "-Dwerror=true", *build.options],
-            {"CC": through_cache(build.compiler)},
+            {"CC": f"ccache {build.compiler}" if shutil.which("ccache") else build.compiler},
         )
         if done.returncode:
             return Outcome("failed", done.stdout)
@@ -240,13 +215,6 @@ def results(log: Path) -> Iterator[str]:
         if test["result"] == "SKIP":
             output = (test.get("stdout") or "") + (test.get("stderr") or "")
             yield from output.strip().splitlines()[-1:]
-
-
-def failed_in(log: Path) -> list[str]:
-    """Return the failed tests of Meson's log."""
-    tests = [json.loads(line) for line in log.read_text().splitlines()]
-    failed = [t["name"] for t in tests if t["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")]
-    return [name.rpartition(" / ")[2] for name in failed]  # `switchbench:unit / test_guard`
 
 
 def unit_tests(build: Build, long: bool) -> Outcome:
@@ -268,7 +236,11 @@ def unit_tests(build: Build, long: bool) -> Outcome:
         if done.returncode:
             text.append(done.stdout)
         text += [*results(log), *TOTALS.findall(done.stdout)]
-        names = failed_in(log) if done.returncode else []
+        names = [
+            test["name"].rpartition(" / ")[2]  # `switchbench:unit / test_guard`
+            for test in map(json.loads, log.read_text().splitlines())
+            if done.returncode and test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")
+        ]
         if not names:
             break
         text.append(f"tried again: {', '.join(names)}")
@@ -383,7 +355,7 @@ def gates() -> list[Stage]:
         Stage("gates: ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
         Stage("gates: mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
         Stage("gates: mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS, *typed)),
-        Stage("gates: imports", import_layers),
+        Stage("gates: imports", partial(plain, str(TOOLS / "lint-imports"), "--no-cache")),
         Stage(
             "gates: codespell",
             partial(plain, "codespell", "--ignore-words-list", NOT_MISSPELT, *spelled),
@@ -436,17 +408,15 @@ class Report:
             for stage, outcome in zip(chosen, pool.map(self._run, chosen), strict=True):
                 self._close(stage, outcome, quiet)
 
-    def in_turn(self, stages: Iterable[Stage], quiet: bool = False) -> None:
-        """Stages that want the machine for themselves."""
-        for stage in self._chosen(stages):
-            print(f"== {stage.name} ...", flush=True)
-            self._close(stage, self._run(stage), quiet)
-
-    def beside(self, calm: Stage, stages: Iterable[Stage]) -> None:
-        """Stages in turn, and beside them one that only takes what they leave of the cores."""
+    def in_turn(
+        self, stages: Iterable[Stage], quiet: bool = False, beside: Sequence[Stage] = ()
+    ) -> None:
+        """Stages that want the machine for themselves, but for what only takes what they leave."""
         with ThreadPoolExecutor(1) as pool:
-            going = [(stage, pool.submit(self._run, stage)) for stage in self._chosen([calm])]
-            self.in_turn(stages)
+            going = [(stage, pool.submit(self._run, stage)) for stage in self._chosen(beside)]
+            for stage in self._chosen(stages):
+                print(f"== {stage.name} ...", flush=True)
+                self._close(stage, self._run(stage), quiet)
             for stage, outcome in going:
                 self._close(stage, outcome.result(), quiet=True)
 
@@ -508,9 +478,9 @@ def builds(report: Report, long: bool) -> None:
     if long:
         clang = next(build for build in MATRIX if build.name == "clang")
         tidy = Stage("clang-tidy", partial(clang_tidy, clang), "build clang")
-        report.beside(tidy, tests)
-        report.in_turn([Stage("C coverage", coverage, f"unit tests {COVERAGE}")])
-        report.in_turn([Stage("fuzz", fuzz)])
+        report.in_turn(tests, beside=[tidy])
+        counted = Stage("C coverage", coverage, f"unit tests {COVERAGE}")
+        report.in_turn([counted, Stage("fuzz", fuzz)])
     else:
         report.in_turn(tests)
     setup = [str(ROOT / "scripts/setup"), "--no-packages", *([] if long else ["--use"])]
@@ -519,55 +489,43 @@ def builds(report: Report, long: bool) -> None:
 
 def quick_tests(report: Report, arguments: Sequence[str]) -> None:
     """Run Python's tests, and a few of everything that labs can show."""
+    python = partial(pytest, ["tests/python"], NOT_SLOW, [*CORES, *arguments])
+    smokes = partial(pytest, [SYSTEM], SMOKE, [*AGAIN, *arguments])
     report.in_turn(
-        (
-            Stage(
-                "tests/python",
-                partial(pytest, ["tests/python"], NOT_SLOW, [*CORES, *arguments]),
-                RELEASE,
-            ),
-            Stage(
-                f"{SYSTEM} smokes",
-                partial(pytest, [SYSTEM], SMOKE, [*AGAIN, *arguments]),
-                RELEASE,
-            ),
-        )
+        [Stage("tests/python", python, RELEASE), Stage(f"{SYSTEM} smokes", smokes, RELEASE)]
     )
 
 
 def long_tests(report: Report, arguments: Sequence[str]) -> None:
     """Run all tests of Python, labs and guests."""
-    every = partial(pytest, only="")
-    aside = partial(every, arguments=arguments, aside=True)
+
+    def stage(name: str, places: Sequence[str], *words: str, aside: bool = False) -> Stage:
+        run = partial(pytest, places, "", [*words, *arguments], aside=aside)
+        return Stage(name, run, RELEASE)
+
     report.together(
-        (
-            Stage("tests/python", partial(aside, ["tests/python", *CORES]), RELEASE),
-            Stage(f"{SYSTEM} packages", partial(aside, PACKAGES), RELEASE),
-        ),
+        [
+            stage("tests/python", ["tests/python"], *CORES, aside=True),
+            stage(f"{SYSTEM} packages", PACKAGES, aside=True),
+        ],
         quiet=False,
     )
     mutation = partial(plain, str(TOOLS / "python"), "tests/mutation.py", *FAULTS_TRIED)
     report.in_turn([Stage("faults in analysis noticed", mutation, RELEASE)])
-    again = partial(every, arguments=[*AGAIN, *arguments], aside=True)
     report.together(
-        (
-            Stage(f"{SYSTEM} hosts", partial(again, HOSTS), RELEASE),
-            Stage(f"{SYSTEM} faults", partial(again, FAULTS), RELEASE),
-        ),
+        [
+            stage(f"{SYSTEM} hosts", HOSTS, *AGAIN, aside=True),
+            stage(f"{SYSTEM} faults", FAULTS, *AGAIN, aside=True),
+        ],
         quiet=False,
     )
     apart = (f"--ignore={name}" for name in (*PACKAGES, *HOSTS, *FAULTS, *EXAMPLES))
-    others = [*AGAIN, *apart, *arguments]
     report.in_turn(
-        (
-            Stage(
-                f"{SYSTEM} examples",
-                partial(every, EXAMPLES, arguments=[*CORES, *AGAIN, *arguments]),
-                RELEASE,
-            ),
-            Stage(SYSTEM, partial(every, [SYSTEM], arguments=others), RELEASE),
+        [
+            stage(f"{SYSTEM} examples", EXAMPLES, *CORES, *AGAIN),
+            stage(SYSTEM, [SYSTEM], *AGAIN, *apart),
             Stage("tests/vm", partial(guest_tests, arguments), RELEASE),
-        )
+        ]
     )
 
 

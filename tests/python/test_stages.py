@@ -61,7 +61,7 @@ def test_all_stages_run_and_one_failure_fails_all(
     fourth = stages.Stage("fourth", outcome(stages, "skipped", "no device"))
     needs = stages.Stage("needs first", outcome(stages, "passed"), "first")
     report.in_turn([needs, stages.Stage("third", broken), fourth])
-    report.beside(stages.Stage("calm", calm), [stages.Stage("waits", waiting)])
+    report.in_turn([stages.Stage("waits", waiting)], beside=[stages.Stage("calm", calm)])
     assert report.summary() == 1
     printed = capsys.readouterr().out
     assert "not run\n" not in printed
