@@ -232,7 +232,7 @@ def _build(lab: Lab) -> None:
 
 
 def bring_up(
-    topology: str, name: str | None = None, overrides: Mapping[str, Any] | None = None
+    topology: str, name: str | None = None, overrides: Mapping[str, object] | None = None
 ) -> str:
     """Make a lab from a topology's file or name that stays until `down`.
 

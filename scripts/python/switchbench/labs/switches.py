@@ -64,6 +64,8 @@ _PIPE_BYTES = 1 << 20  # of commands: more than any description has
 # By lab and module: open command pipes that keep this process's switches running.
 _held: dict[str, list[int]] = {}
 
+Record = dict[str, Any]  # of a switch
+
 
 def _file(lab: str, module: int, suffix: str) -> Path:
     """Return the path of a module's file beside the lab's state; suffix in, ndjson, log or sock."""
@@ -213,13 +215,13 @@ def _last_words(log: Path) -> str:
 
 def _await_record(
     kind: str, lab: str, number: int, offset: int, process: subprocess.Popen[bytes] | None = None
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Return the records of a switch from `offset` on, once one of the given kind is among them.
 
     Each line is read once, because a large report takes time to write. Raise LabFailedError where
     no line comes for some time, or where the `process` that writes them has ended.
     """
-    records: list[dict[str, Any]] = []
+    records: list[Record] = []
     last_s, is_whole = time.monotonic(), False
     while time.monotonic() < last_s + _SILENCE_S:
         with _file(lab, number, "ndjson").open("rb") as file:
@@ -264,7 +266,7 @@ def clear(lab: str, topology: Topology) -> None:
     _say(lab, topology, "clear")
 
 
-def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
+def report(lab: str, topology: Topology) -> list[Record]:
     """Return the records of all switches' present counters, one module after the other."""
     paths = [_file(lab, number, "ndjson") for number in range(len(topology.modules))]
     before = [path.stat().st_size if path.exists() else 0 for path in paths]

@@ -569,7 +569,7 @@ def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict
     return words
 
 
-def _parameters(point: ResolvedSettings) -> dict[str, Any]:
+def _parameters(point: ResolvedSettings) -> dict[str, object]:
     """Return the parameters that distinguish trials, by the user's names."""
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
@@ -586,7 +586,7 @@ def _parameters(point: ResolvedSettings) -> dict[str, Any]:
         }
     found |= point.swept
     # In JSON's form: lists for tuples.
-    plain: dict[str, Any] = json.loads(
+    plain: dict[str, object] = json.loads(
         json.dumps({key: rules.written_key(key, value) for key, value in found.items()})
     )
     return plain

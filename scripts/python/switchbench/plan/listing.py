@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -32,7 +32,7 @@ PORTS_NAMED = 4  # in a sentence
 
 def listing(
     run: Run, phases: Sequence[int] | None = None, everything: bool = True, in_words: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the plan of a run as plain values (documented in `switchbench plan --help`).
 
     `phases` selects phases of each plan; `everything`: all phases and flows, however many;
@@ -47,14 +47,14 @@ def listing(
             chosen = range(first.phases if everything else min(first.phases, PHASES_SHOWN))
         else:
             chosen = [phase for phase in phases if phase < first.phases]
-        rows: dict[int, dict[str, Any]] = {}
+        names: dict[int, str] = {}
+        networks: dict[int, list[dict[str, object]]] = {}
         for part in first.parts:
             ranks, seed = len(part.ranks), first.seed
             for phase in plan_phases(ranks, first.pattern, seed, list(chosen)):
-                row = {"phase": phase.number, "name": phase.name, "networks": []}
-                entry = _flows(phase, part, everything, in_words)
-                networks = rows.setdefault(phase.number, row)["networks"]
-                networks.append({"network": part.network, **entry})
+                names.setdefault(phase.number, phase.name)
+                entry = {"network": part.network, **_flows(phase, part, everything, in_words)}
+                networks.setdefault(phase.number, []).append(entry)
         return {
             "plan": number,
             "networks": [part.network for part in first.parts],
@@ -62,7 +62,10 @@ def listing(
             "seed": first.seed,
             "pattern": first.pattern,
             "total_phases": first.phases,
-            "phases": list(rows.values()),
+            "phases": [
+                {"phase": number, "name": name, "networks": networks[number]}
+                for number, name in names.items()
+            ],
         }
 
     what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
@@ -203,7 +206,7 @@ def _percents(plan: list[Trial]) -> dict[str, float]:
     return most
 
 
-def _tests(run: Run) -> list[dict[str, Any]]:
+def _tests(run: Run) -> list[dict[str, object]]:
     """Return the run's tests in order, with every value of their trials."""
     tests = []
     in_order = sorted(run.trials, key=lambda trial: trial.test)

@@ -12,11 +12,19 @@ from typing import Any
 
 from ..base.model import Run, Trial
 from .rows import EXECUTION, Moment, PhaseRows
-from .schema import MOMENT, DamagedRecord, Record, Row, columns_of, flow_side, record_batch
+from .schema import (
+    MOMENT,
+    DamagedRecord,
+    PhaseData,
+    Record,
+    Row,
+    columns_of,
+    flow_side,
+    record_batch,
+)
 
 PROBE = -1  # phase number of the connectivity check
 
-PhaseData = dict[str, Any]  # Arrow record batches of an ended phase, by table
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     name: name for name in ("maxerror_ns", "esterror_ns")

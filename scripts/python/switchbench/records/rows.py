@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
-from .schema import MOMENT, Row, record_batch
+from .schema import MOMENT, PhaseData, Row, record_batch
 from .summary_form import Entry, filled
 
 # --- times ----------------------------------------------------------------------------------------
@@ -494,7 +494,7 @@ class PhaseRows:
     tables: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> PhaseRows:
+    def of(cls, tables: PhaseData) -> PhaseRows:
         """Return a phase from record batches by table, as the collector returns an ended phase."""
         first = next(iter(tables.values()))
         trial, repeat, phase = (first[name][0].as_py() for name in MOMENT)

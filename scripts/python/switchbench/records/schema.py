@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypedDict, get_type_hints
 
 from ..base.errors import ConfigurationError, RunError, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORM: Final = "switchbench-results/1"  # form in each file's metadata
 
@@ -34,6 +37,7 @@ GREATEST: Final = 1e15  # bound of figures, so that products of a few stay finit
 LONGEST_TEXT: Final = 1 << 16
 
 Row = dict[str, Any]  # values by key: of a table, a record or a part of the summary
+PhaseData = Mapping[str, "pa.RecordBatch"]  # batches of an ended phase, by table
 
 _NEVER = "never"
 _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))

@@ -30,7 +30,7 @@ from pydantic_core import from_json, to_json
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run, Trial
 from ..base.programs import Later
-from .collector import PROBE, PhaseData
+from .collector import PROBE
 from .directory import LineFile, read_plan, write_plan
 from .rows import BUCKETS, PhaseRows, Rows
 from .schema import (
@@ -41,6 +41,7 @@ from .schema import (
     MOMENT,
     TABLES,
     DamagedRecord,
+    PhaseData,
     Record,
     ResultColumn,
     Row,

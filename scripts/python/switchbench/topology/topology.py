@@ -62,7 +62,7 @@ def find(name_or_path: str | Path) -> Path:
     )
 
 
-def load(name_or_path: str | Path, overrides: Mapping[str, Any] | None = None) -> Topology:
+def load(name_or_path: str | Path, overrides: Mapping[str, object] | None = None) -> Topology:
     """Read a topology by its file's path or by its name, changed by `overrides`.
 
     Overrides are the keys of a topology file. They replace the file's, except that
@@ -82,7 +82,7 @@ def parse(
     document: object,
     name: str,
     where: str = "topology",
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> Topology:
     """Return a topology from a parsed document.
 
@@ -134,7 +134,7 @@ def _sentence(error: ErrorDetails) -> str:
     return f"{key}: {kind(error) if kind else error['msg'].lower()}"
 
 
-def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _overridden(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, object]:
     """Return a topology document with the caller's overrides applied (see `load`)."""
     changed = {**document, **changes}
     nodes = document.get("nodes")
@@ -147,19 +147,17 @@ def _overridden(document: dict[str, Any], changes: Mapping[str, Any]) -> dict[st
             else entry
             for names, entry in changed["nodes"].items()
         }
-    singles = [part.get("overrides") or {} for part in (document, changes)]
-    if all(isinstance(single, dict) for single in singles):
-        changed["overrides"] = {**singles[0], **singles[1]}
-    models = [part.get("model") or {} for part in (document, changes)]
-    if "model" in changes and all(isinstance(model, dict) for model in models):
-        changed["model"] = {**models[0], **models[1]}
+    for key in ("overrides", "model"):
+        both = [part[key] for part in (document, changes) if part.get(key)]
+        if both and all(isinstance(one, dict) for one in both):
+            changed[key] = {**both[0], **both[-1]}
     return changed
 
 
 _RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
 
 
-def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
+def _resized(nodes: dict[str, object], total: int) -> dict[str, object]:
     """Return the entries of `nodes` resized to `total` nodes, numbered from 1."""
     share, rest = divmod(total, len(nodes))
     if share < 1 or rest:
