@@ -299,7 +299,9 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
         phase = channel.phase[row]
         load = np.bincount(phase, channel.load_bps[row], model.phases)
         room = share / np.maximum(model.p[row], 1e-12) * channel.k[row]
-        frames = np.bincount(phase, np.minimum(room, channel.k[row]), model.phases).astype(np.int64)
+        frames = np.bincount(phase, np.minimum(room, channel.k[row]), model.phases)
+        # Whole frames; processors add in different orders, so that a sum may end on .999999999.
+        frames = np.floor(frames + 1e-6).astype(np.int64)
         members = [classes.elements[m] for m in classes.members[fault.place]]
         element = _named([x for x in members if x.line_bps == fault.value])
         for transport in dict.fromkeys(transports[frames > 0].tolist()):
