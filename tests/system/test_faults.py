@@ -275,27 +275,3 @@ def test_a_flooding_switch_stops_the_run(
     assert flooded["lost_frames"] is None  # nobody waited for what was under way
     # Those whose frames are flooded stop too, long before the phase's end.
     assert probes_only(max(node.frames_from_node for node in truth.values()) // 2)
-
-
-# --- the configuration ----------------------------------------------------------------------------
-
-
-def test_an_interface_with_the_default_route_is_refused(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
-) -> None:
-    gateway = kept_lab.node("node1").ipv4
-    labkit.over_netlink(
-        kept_lab,
-        "node2",
-        lambda link: link.route(
-            "add", dst="default", gateway=gateway, oif=labkit.index_of(link, "eth0")
-        ),
-    )
-    before = labkit.frames_from_nodes(kept_lab)
-    result = runs.run(tmp_path, configuration(topology, "tcp"))
-    assert labkit.frames_from_nodes(kept_lab) == before
-    assert result.status == 2
-    said = result.sentence
-    assert said.startswith("node2 (switch p2): ")
-    assert "default route" in said
-    assert result.summary["exit_status"] == 2
