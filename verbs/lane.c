@@ -604,8 +604,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
 /* Nothing happens between phases: the device answers the network. */
 const struct transport transport_verbs = {
     .name = "verbs",
-    .capabilities =
-        TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_RDMA,
+    .capabilities = TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_RDMA,
     .options = &option_table,
     .open = verbs_port_open,
     .facts = verbs_port_facts,

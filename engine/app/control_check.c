@@ -50,18 +50,6 @@ static int read_peers(FILE *in, const struct sockaddr_storage *own, struct contr
     return rc;
 }
 
-/* Ask the nodes that have not answered yet. Return the places of those that have. */
-static json_t *ask_all(struct control *control, uint32_t count)
-{
-    json_t *answered = json_array();
-    struct blob blob;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (control_fetch(control, i, 0, &blob, clock_now()) == 0)
-            json_array_append_new(answered, json_integer(i));
-    return answered;
-}
-
 static void report(json_t *answered, FILE *out)
 {
     struct kernel_sync_status clock = {0};
@@ -102,8 +90,12 @@ int control_check(const char *address, FILE *in, FILE *out, struct err *err)
     while (rc == 0) {
         struct pollfd waits[] = {{.fd = control_fd(control), .events = POLLIN},
                                  {.fd = fileno(in), .events = POLLIN}};
-        json_t *answered = ask_all(control, peers.count);
+        json_t *answered = json_array(); /* places of the nodes that have answered */
+        struct blob blob;
 
+        for (uint32_t i = 0; i < peers.count; i++)
+            if (control_fetch(control, i, 0, &blob, clock_now()) == 0)
+                json_array_append_new(answered, json_integer(i));
         if (!reported && (json_array_size(answered) == peers.count ||
                           clock_now() - begin_ns > REQUEST_TIME_NS)) {
             report(answered, out);

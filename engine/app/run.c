@@ -100,7 +100,6 @@ static void leave(struct node *node)
         [NODE_SIGNAL] = "signal", [NODE_HEARTBEAT_TIMEOUT] = "heartbeat-timeout",
         [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
     };
-    double hz = tsc_hz(&node->begun);
     uint64_t dropped = 0;
 
     if (node->joined && node->end == NODE_QUIT) {
@@ -130,8 +129,7 @@ static void leave(struct node *node)
                  RECORD_ROWS({"status", json_integer(node->status)},
                              {"reason", json_string(end_words[node->end])},
                              {"dropped_datagrams", record_u64(dropped)},
-                             {"dropped_records", record_u64(records_dropped(node->records))},
-                             {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)}));
+                             {"dropped_records", record_u64(records_dropped(node->records))}));
 }
 
 static int run_node(struct node *node)
@@ -155,8 +153,7 @@ static int run_node(struct node *node)
 
 int run(const struct run_conf *conf, struct err *err)
 {
-    struct node node = {
-        .input_fd = STDIN_FILENO, .signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
+    struct node node = {.input_fd = STDIN_FILENO, .signal_fd = -1, .event_fd = -1};
     int status = 2;
 
     if (set_up(&node, conf) < 0) {

@@ -53,27 +53,6 @@ static inline int64_t clock_now(void)
  */
 void clock_sleep_until(int64_t time_ns);
 
-/** @brief Reading of the CPU's time stamp counter and of CLOCK_MONOTONIC at one moment. */
-struct tsc_mark {
-    uint64_t ticks; /**< 0: no invariant counter (CPUID 80000007h) */
-    int64_t at_ns;
-};
-
-/**
- * @brief Read the CPU's time stamp counter and CLOCK_MONOTONIC.
- *
- * @return Moment; `ticks` 0: no invariant counter.
- */
-struct tsc_mark tsc_now(void);
-/**
- * @brief Return the time stamp counter's ticks per second since an earlier reading; longer
- * intervals are more exact, because a reading may be interrupted.
- *
- * @param begin Earlier moment.
- * @return Ticks per second; 0: no invariant counter, or less than a tenth of a second.
- */
-double tsc_hz(const struct tsc_mark *begin);
-
 /**
  * @brief Kernel's state of CLOCK_REALTIME, which a program (phc2sys, chronyd, ntpd) disciplines by
  * PTP or NTP: synchronization and maximum error.
@@ -87,7 +66,6 @@ struct kernel_sync_status {
     bool synchronized;
     int64_t offset_ns;   /**< CLOCK_REALTIME - CLOCK_MONOTONIC */
     int64_t maxerror_ns; /**< the kernel's value plus the error of reading the clocks */
-    int64_t esterror_ns; /**< the kernel's estimate, for the record only */
 };
 
 struct timex; /* sys/timex.h */

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/param.h>
 
 #define BACKOFF_FIRST_NS (2 * NS_PER_MS)
 #define BACKOFF_MOST_NS (50 * NS_PER_MS)
@@ -59,9 +60,7 @@ static inline bool backoff_due(struct backoff *backoff, int64_t now_ns)
 {
     if (now_ns < backoff->due_ns)
         return false;
-    backoff->gap_ns += backoff->gap_ns / 8;
-    if (backoff->gap_ns > BACKOFF_MOST_NS)
-        backoff->gap_ns = BACKOFF_MOST_NS;
+    backoff->gap_ns = MIN(backoff->gap_ns + backoff->gap_ns / 8, BACKOFF_MOST_NS);
     backoff->due_ns = now_ns + backoff->gap_ns;
     return true;
 }

@@ -120,7 +120,7 @@ int control_open(struct control **out, const struct control_conf *conf, struct e
         .conf = *conf,
         .ping_ns = CLOCK_NEVER,
         .clock.disciplined.bound_ns = -1,
-        .clocks = {.maxerror_ns = -1, .esterror_ns = -1},
+        .clocks = {.maxerror_ns = -1},
     };
     code = netns_enter(conf->netns, &previous_fd, err);
     if (code == 0)
@@ -169,22 +169,16 @@ static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAG
     return word;
 }
 
-/* Return the identity of this CLOCK_MONOTONIC: 32 bits of its machine's boot, 31 of its time
- * namespace. */
-static int64_t boot_of(const uint8_t key[DATAGRAM_KEY_BYTES])
-{
-    uint64_t boot = hash_line("/proc/sys/kernel/random/boot_id", true, key);
-
-    return (int64_t)((boot << 32 | hash_line("/proc/self/timens_offsets", false, key)) >> 1 | 1);
-}
-
 int control_join(struct control *control, const struct control_peers *peers, struct err *err)
 {
     sa_family_t family = control->conf.address.ss_family;
+    uint64_t boot = hash_line("/proc/sys/kernel/random/boot_id", true, peers->key);
+    uint64_t namespace = hash_line("/proc/self/timens_offsets", false, peers->key);
     struct membership_conf conf = {
         .self = peers->self,
         .count = peers->count,
-        .boot = boot_of(peers->key),
+        /* The identity of this CLOCK_MONOTONIC: its machine's boot, and its time namespace. */
+        .boot = (int64_t)((boot << 32 | namespace) >> 1 | 1),
         .timeout_ns = control->conf.barrier_timeout_ns,
         .cores = sysconf(_SC_NPROCESSORS_ONLN),
         .send = stamp_and_send,
@@ -221,7 +215,6 @@ static void ask_kernel(struct control *control)
 
     kernel_sync_read(&kernel);
     control->clocks.maxerror_ns = kernel.maxerror_ns;
-    control->clocks.esterror_ns = kernel.esterror_ns;
     control->clock.disciplined = (struct offset_estimate){kernel.offset_ns, -1};
     if (kernel.synchronized)
         control->clock.disciplined.bound_ns = stated_ns > 0 ? stated_ns : kernel.maxerror_ns;
@@ -255,13 +248,11 @@ struct offset_estimate control_clock_at(struct control *control, int64_t at_ns)
 
 struct control_clocks control_clocks(const struct control *control)
 {
-    return control->clocks;
-}
+    struct control_clocks clocks = control->clocks;
 
-bool control_clock_settled(const struct control *control)
-{
-    return control->clocks.mode != CLOCK_AUTO &&
-           (control->clock.is_root || control->pings > PINGS_QUICK);
+    clocks.settled =
+        clocks.mode != CLOCK_AUTO && (control->clock.is_root || control->pings > PINGS_QUICK);
+    return clocks;
 }
 
 /* --- blobs --- */
@@ -448,7 +439,7 @@ int64_t control_deadline(const struct control *control)
 {
     int64_t due_ns = control->addresses != NULL ? control->membership.backoff.due_ns : CLOCK_NEVER;
 
-    return control->ping_ns < due_ns ? control->ping_ns : due_ns;
+    return MIN(control->ping_ns, due_ns);
 }
 
 uint64_t control_dropped(const struct control *control)
@@ -510,15 +501,13 @@ static void linger(struct control *control)
 
     for (int64_t now_ns = start_ns; now_ns - start_ns < LINGER_MOST_NS; now_ns = clock_now()) {
         struct pollfd readable = {.fd = control->fd, .events = POLLIN};
-        int64_t wait_ns = control_deadline(control) - now_ns;
+        int64_t wait_ns = MIN(control_deadline(control) - now_ns, 10 * NS_PER_MS);
 
         control_work(control, now_ns);
         if (membership->aborted ? membership->backoff.due_ns == CLOCK_NEVER
                                 : membership_state(membership) != BARRIER_PASSED ||
                                       now_ns >= membership->active_ns + LINGER_QUIET_NS)
             return;
-        if (wait_ns > 10 * NS_PER_MS)
-            wait_ns = 10 * NS_PER_MS;
         poll(&readable, 1, wait_ns > 0 ? (int)(wait_ns / NS_PER_MS) + 1 : 0);
     }
 }

@@ -58,8 +58,8 @@ struct control_clocks {
     bool one_clock;      /**< node 0's CLOCK_MONOTONIC is also this node's */
     bool crowded;        /**< all nodes are on one machine and outnumber its cores */
     uint64_t id;         /**< identity of this CLOCK_MONOTONIC: equal on nodes that share it */
+    bool settled;        /**< the first exchanges are answered, or need not be awaited */
     int64_t maxerror_ns; /**< ptp: the kernel's last value; below 0: not read */
-    int64_t esterror_ns;
 };
 
 /**
@@ -213,14 +213,6 @@ struct offset_estimate control_clock_at(struct control *control, int64_t at_ns);
  * @return Mode and errors.
  */
 struct control_clocks control_clocks(const struct control *control);
-/**
- * @brief Return whether the initial clock exchanges are answered, or need not be awaited.
- *
- * @param control Endpoint.
- * @return True: they are.
- */
-bool control_clock_settled(const struct control *control);
-
 /**
  * @brief Send a heartbeat down the tree; only node 0 does, after the first barrier.
  *

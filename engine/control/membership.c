@@ -68,18 +68,6 @@ static void note_heard(struct neighbour *neighbour, const struct datagram *datag
     neighbour->asked = 0;
 }
 
-/* Return whether nothing came for the time-out, though this node waited that long and asked often.
- */
-static bool is_missing(const struct membership *m, const struct neighbour *neighbour,
-                       int64_t now_ns)
-{
-    int64_t waited_ns = now_ns - m->since_ns;
-    int64_t silence_ns = neighbour->heard_ns < 0 ? waited_ns : now_ns - neighbour->heard_ns;
-
-    return waited_ns >= m->conf.timeout_ns && silence_ns >= m->conf.timeout_ns &&
-           neighbour->asked >= ASKED_MIN;
-}
-
 /* --- sending --- */
 
 void membership_send(struct membership *m, struct datagram *datagram)
@@ -262,8 +250,7 @@ const struct barrier_values *membership_values(const struct membership *m)
 static void merge(struct barrier_values *into, const struct barrier_values *from)
 {
     for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
-        if (from->maximum[i] > into->maximum[i])
-            into->maximum[i] = from->maximum[i];
+        into->maximum[i] = MAX(into->maximum[i], from->maximum[i]);
     into->states |= from->states;
 }
 
@@ -439,7 +426,9 @@ void membership_tick(struct membership *m, int64_t now_ns)
     }
     question.recipient = partners_of(m, m->epoch, m->round).from;
     partner = membership_neighbour(m, question.recipient);
-    if (!is_missing(m, partner, now_ns)) {
+    /* Nothing came for the time-out, though this node waited that long and asked often? */
+    if (now_ns - MAX(m->since_ns, partner->heard_ns) < m->conf.timeout_ns ||
+        partner->asked < ASKED_MIN) {
         partner->asked++;
         membership_send(m, &question);
         return;

@@ -27,6 +27,11 @@ static const struct option bool_element = {.type = OPTION_BOOL, .size = sizeof(b
 
 static const char *const worker_words[] = {
     [WORKER_AUTO] = "auto", [WORKER_SLEEP] = "sleep", [WORKER_POLL] = "poll", NULL};
+static const char *const asked_clocks[] = {[CLOCK_AUTO] = "auto",
+                                           [CLOCK_SHARED] = "",
+                                           [CLOCK_PTP] = "ptp",
+                                           [CLOCK_ESTIMATED] = "estimated",
+                                           NULL};
 static const struct option control_keys[] = {
     {KEY_STRING(doc_node, "netns", control_netns)},
     {KEY_STRING(doc_node, "address", control_address)},
@@ -64,7 +69,7 @@ static const struct option node_keys[] = {
 };
 static const struct option node_element = {KEY_ELEMENT(doc_node, node_keys)};
 static const struct option clock_keys[] = {
-    {OPTION(OPTION_WORD, clock_conf, "mode", mode), .words = clock_words, .needed = true},
+    {OPTION(OPTION_WORD, clock_conf, "mode", mode), .words = asked_clocks, .needed = true},
     {KEY_NUMBER(clock_conf, "error_ns", error_ns, 0, NS_PER_S, 0)},
     {.key = NULL},
 };
@@ -200,9 +205,9 @@ static const struct option trial_keys[] = {
     {TIME(doc_trial, "drain_max_ns", drain_max_ns)},
     {KEY_U64(doc_trial, "flood_limit", flood_limit)},
     {TIME(doc_trial, "interval_ns", interval_ns)},
-    {KEY_INSIDE(doc_trial, "pingpong", has_pingpong, pingpong_keys)},
-    {KEY_INSIDE(doc_trial, "schedule", has_schedule, schedule_keys)},
-    {KEY_INSIDE(doc_trial, "burst", has_burst, burst_keys)},
+    {.key = "pingpong", .type = OPTION_MAPPING, .table = pingpong_keys},
+    {.key = "schedule", .type = OPTION_MAPPING, .table = schedule_keys},
+    {.key = "burst", .type = OPTION_MAPPING, .table = burst_keys},
     {KEY_INSIDE(doc_trial, "latency", has_latency, latency_keys)},
     {.key = NULL},
 };
@@ -241,7 +246,8 @@ static void complete_trial(struct doc_trial *trial, const struct transport *cons
     }
 }
 
-/* --- rules beyond the tables of keys --- */
+/* --- rules beyond the tables of keys: those without which a phase could not run; what has a
+ * meaning is checked by the command that makes the documents --- */
 
 static int check_job(const struct doc_job *job, struct err *err)
 {
@@ -260,24 +266,11 @@ static int check_job(const struct doc_job *job, struct err *err)
     return 0;
 }
 
-/* Return the sentence for an impossible load; NULL: it is possible. */
-static const char *check_load(const struct doc_trial *trial, const struct doc_load *load)
-{
-    const char *load_of = trial->pattern.load_of;
-
-    if ((load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
-        return "load needs exactly one of percent, bps and fps, above 0";
-    if (load->percent > 100 && (load_of == NULL || strcmp(load_of, "receivers") != 0))
-        return "a load of more than 100 % is more than the line carries";
-    return NULL;
-}
-
 static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     const struct phase *phase = &trial->phase;
     const struct pingpong_options *pingpong = &phase->pingpong;
-    bool pingpongs = phase->traffic == TRAFFIC_PINGPONG, bursts = phase->traffic == TRAFFIC_BURST,
-         schedules = phase->traffic == TRAFFIC_SCHEDULE;
+    bool schedules = phase->traffic == TRAFFIC_SCHEDULE;
     bool timed = phase_is_timed(phase); /* its length is known in advance */
     const struct {
         bool broken;
@@ -294,19 +287,21 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
          "random sizes are from min_size, above 0, to max_size, no less than that"},
         {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
          "single times are kept of a count from 1 to 10000000"},
-        {pingpongs && trial->pattern.forward,
+        {phase->traffic == TRAFFIC_PINGPONG && trial->pattern.forward,
          "a chain that forwards sends nothing back: leave forward out"},
-        {bursts && !trial->has_burst, "traffic: burst needs burst, with the frames of one"},
-        {trial->has_pingpong && !pingpongs, "pingpong needs traffic: pingpong"},
-        {trial->has_schedule && !schedules, "schedule needs traffic: schedule"},
-        {trial->has_burst && !bursts, "burst needs traffic: burst"},
+        {phase->traffic == TRAFFIC_BURST && phase->burst.frames == 0,
+         "traffic: burst needs burst, with the frames of one"},
     };
     const char *sentence = NULL;
 
     static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
     /* A schedule has no load: its steps send as fast as possible. */
-    for (unsigned i = 0; i < trial->parts_count && !schedules && sentence == NULL; i++)
-        sentence = check_load(trial, trial->parts[i].load);
+    for (unsigned i = 0; i < trial->parts_count && !schedules; i++) {
+        const struct doc_load *load = trial->parts[i].load;
+
+        if ((load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
+            sentence = "load needs exactly one of percent, bps and fps, above 0";
+    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && sentence == NULL; i++)
         sentence = rules[i].broken ? rules[i].sentence : NULL;
     return sentence != NULL ? err_set(err, -EINVAL, "trial %u: %s", trial->id, sentence) : 0;

@@ -97,7 +97,7 @@ struct doc_trial {
      * pingpong, schedule, burst and latency.
      */
     struct phase phase;
-    bool has_pingpong, has_schedule, has_burst, has_latency; /**< these keys are present */
+    bool has_latency; /**< this key is present */
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load load;

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/param.h>
 
 #define FRAME_OVERHEAD_L1 20u /**< preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
 #define FRAME_FCS 4u
@@ -169,12 +170,10 @@ static inline void counts_add(void *sum, const void *part, size_t bytes)
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
 {
     counts_add(sum, part, offsetof(struct flow_side, gap_ns));
-    if (part->gap_ns > sum->gap_ns)
-        sum->gap_ns = part->gap_ns;
+    sum->gap_ns = MAX(sum->gap_ns, part->gap_ns);
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))
         sum->first_ns = part->first_ns;
-    if (part->last_ns > sum->last_ns)
-        sum->last_ns = part->last_ns;
+    sum->last_ns = MAX(sum->last_ns, part->last_ns);
 }
 
 /**

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define LINEAR (1u << HISTOGRAM_LINEAR_BITS)
 
@@ -16,8 +17,7 @@ void histogram_merge(struct histogram *sum, const struct histogram *part)
         return;
     if (sum->count == 0 || part->min_ns < sum->min_ns)
         sum->min_ns = part->min_ns;
-    if (part->max_ns > sum->max_ns)
-        sum->max_ns = part->max_ns;
+    sum->max_ns = MAX(sum->max_ns, part->max_ns);
     sum->count += part->count;
     sum->sum_ns += part->sum_ns;
     sum->beyond += part->beyond;

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -69,16 +70,10 @@ static void report_fault(struct node *node, const struct control_fault *fault)
                  who, fault->epoch, node->job->barrier_timeout_ms, (double)fault->silence_ns / 1e9,
                  fault->last_epoch);
     log_error("%s", text);
-    record_write(
-        node->records, "missing",
-        RECORD_ROWS(
-            {"missing_node", json_string(who)}, {"gave_up", json_boolean(!fault->missing)},
-            {"barrier", json_integer(fault->epoch)},
-            {"last_barrier",
-             record_count(fault->last_epoch == UINT32_MAX ? -1 : (int64_t)fault->last_epoch)},
-            {"silence_ms",
-             record_count(fault->silence_ns < 0 ? -1 : fault->silence_ns / NS_PER_MS)},
-            {"text", json_string(text)}, {"status", json_integer(status)}));
+    record_write(node->records, "missing",
+                 RECORD_ROWS({"missing_node", json_string(who)},
+                             {"gave_up", json_boolean(!fault->missing)},
+                             {"text", json_string(text)}, {"status", json_integer(status)}));
     if (node->status == 0)
         node->status = status;
 }
@@ -99,25 +94,12 @@ static void check_heartbeat(struct node *node, int64_t now_ns)
     } else if (!node->job->controlled) {
         if (!node->ready) /* no traffic yet, and node 0 may be started late */
             return;
-        if (control_last_beat_ns(node->control) > node->beat_ns)
-            node->beat_ns = control_last_beat_ns(node->control);
+        node->beat_ns = MAX(node->beat_ns, control_last_beat_ns(node->control));
     }
     if (now_ns - node->beat_ns > limit_ns && !node->leaving) {
         log_error("no heartbeat for %u ms: stopping", node->job->heartbeat_timeout_ms);
         end_run(node, NODE_HEARTBEAT_TIMEOUT);
     }
-}
-
-static void read_input(struct node *node)
-{
-    bool controlled = node->job != NULL && node->job->controlled;
-
-    if (input_read(node->input, &node->err) < 0)
-        node_fail(node, -EINVAL);
-    else if (controlled)
-        node->beat_ns = clock_now(); /* any document shows that the controller is alive */
-    if (input_ended(node->input) && controlled && !node->leaving)
-        end_run(node, NODE_END_OF_INPUT);
 }
 
 int node_turn(struct node *node, int64_t until_ns)
@@ -134,16 +116,14 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         {.fd = node->control != NULL ? control_fd(node->control) : -1, .events = POLLIN},
         {.fd = fd, .events = POLLIN},
     };
-    int64_t now_ns = clock_now(), left_ns = TURN_MOST_NS;
+    int64_t now_ns = clock_now(), left_ns = MIN(until_ns - now_ns, TURN_MOST_NS);
     struct timespec left;
     struct signalfd_siginfo info;
     uint64_t events;
 
-    if (node->control != NULL && control_deadline(node->control) - now_ns < left_ns)
-        left_ns = control_deadline(node->control) - now_ns;
-    if (until_ns - now_ns < left_ns)
-        left_ns = until_ns - now_ns;
-    left = (struct timespec){.tv_nsec = left_ns > 0 ? left_ns : 0};
+    if (node->control != NULL)
+        left_ns = MIN(left_ns, control_deadline(node->control) - now_ns);
+    left = (struct timespec){.tv_nsec = MAX(left_ns, 0)};
     ppoll(fds, sizeof fds / sizeof fds[0], &left, NULL);
     while (fds[0].revents != 0 && read(node->signal_fd, &info, sizeof info) == sizeof info) {
         log_info("signal %u: stopping", info.ssi_signo);
@@ -151,8 +131,16 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
     }
     if (fds[1].revents != 0)
         (void)!read(node->event_fd, &events, sizeof events);
-    if (fds[2].revents != 0)
-        read_input(node);
+    if (fds[2].revents != 0) {
+        bool controlled = node->job != NULL && node->job->controlled;
+
+        if (input_read(node->input, &node->err) < 0)
+            node_fail(node, -EINVAL);
+        else if (controlled)
+            node->beat_ns = clock_now(); /* any document shows that the controller is alive */
+        if (input_ended(node->input) && controlled && !node->leaving)
+            end_run(node, NODE_END_OF_INPUT);
+    }
     if (node->control != NULL) {
         control_work(node->control, clock_now());
         check_heartbeat(node, clock_now());
@@ -263,13 +251,10 @@ int node_barrier(struct node *node, struct barrier_values *values)
         if (rc < 0)
             return rc;
         waits_ns = clock_now() - waits_ns;
-        longest_ns = waits_ns > longest_ns ? waits_ns : longest_ns;
+        longest_ns = MAX(longest_ns, waits_ns);
     }
     node->spin_ns = longest_ns > spin_most_ns ? node->spin_ns / 2 : node->spin_ns * 2;
-    if (node->spin_ns < SPIN_LEAST_NS)
-        node->spin_ns = SPIN_LEAST_NS;
-    if (node->spin_ns > spin_most_ns)
-        node->spin_ns = spin_most_ns;
+    node->spin_ns = MIN(MAX(node->spin_ns, SPIN_LEAST_NS), spin_most_ns);
     if (control_barrier_state(node->control, values) == BARRIER_PASSED)
         return 0;
     rc = node_turn(node, clock_now());

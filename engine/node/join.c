@@ -243,51 +243,37 @@ static int join_peers(struct node *node, const struct doc_peers *doc)
 
 /* --- the common clock, ready --- */
 
-static const char *clock_reason(const struct control_clocks *clocks)
-{
-    if (clocks->one_clock)
-        return "boot ids are equal";
-    return clocks->with_node_0 ? "time namespaces differ" : "boot ids differ";
-}
-
 /* Wait for the offset to node 0's clock, which takes some exchanges. A node without an offset runs
- * without a common clock, and reports so. Refuse a clock that is not as the job requires. */
+ * without a common clock, and reports so. Refuse ptp where the kernel has no bound. */
 static int await_clock(struct node *node)
 {
     int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;
-    enum clock_mode asked = node->job->clock.mode;
-    struct control_clocks clocks;
-    bool known, refused;
     int rc = 0;
 
-    for (;;) {
-        clocks = control_clocks(node->control);
-        known = control_clock_at(node->control, clock_now()).bound_ns >= 0;
-        refused = (asked == CLOCK_SHARED && !clocks.one_clock) || (asked == CLOCK_PTP && !known);
-        if (rc < 0 || refused || clock_now() >= deadline_ns ||
-            (known && control_clock_settled(node->control)))
+    while (rc == 0 && clock_now() < deadline_ns) {
+        bool known = control_clock_at(node->control, clock_now()).bound_ns >= 0;
+
+        if (node->job->clock.mode == CLOCK_PTP && !known)
+            return err_set(
+                &node->err, -EINVAL,
+                "clock: ptp, but the kernel of %s reports an unsynchronized clock: start chronyd, "
+                "or ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
+                node->name);
+        if (known && control_clocks(node->control).settled)
             break;
         rc = node_turn(node, clock_now() + 5 * NS_PER_MS);
     }
-    if (rc < 0 || !refused)
-        return rc;
-    if (asked == CLOCK_PTP)
-        return err_set(
-            &node->err, -EINVAL,
-            "clock: ptp, but the kernel of %s reports an unsynchronized clock: start chronyd, or "
-            "ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
-            node->name);
-    return err_set(&node->err, -EINVAL,
-                   "clock: shared, but %s and %s have different clocks (%s): say clock: estimated, "
-                   "or ptp where their kernels' clocks are synchronized",
-                   node->name, node_name_of(node, 0), clock_reason(&clocks));
+    return rc;
 }
 
 static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
     struct offset_estimate now = control_clock_at(node->control, clock_now());
-    const char *reason = node->job->clock.mode != CLOCK_AUTO ? "asked for" : clock_reason(&clocks);
+    const char *reason = node->job->clock.mode != CLOCK_AUTO ? "asked for"
+                         : clocks.one_clock                  ? "boot ids are equal"
+                         : clocks.with_node_0                ? "time namespaces differ"
+                                                             : "boot ids differ";
     struct timespec wall;
     char id[17];
 

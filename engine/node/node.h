@@ -91,7 +91,6 @@ struct node {
     const struct doc_job *job;
     struct transport_run run;
     struct transport_secret secret; /**< all zero until the node has joined */
-    struct tsc_mark begun;          /**< time at which the node began */
     bool joined;                    /**< barriers can be entered */
     bool ready;                     /**< all nodes are there: the first barrier is passed */
     bool leaving;                   /**< only the last barrier is left */

@@ -5,13 +5,14 @@
 #include "frame_lane.h"
 
 #include <string.h>
+#include <sys/param.h>
 
 #define ON_TIME_NS 10000 /* time that a round of polls may take */
 #define FALL_BURSTS 64u  /* bursts that may still be due when the load falls */
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
-    return a_ns < b_ns ? a_ns : b_ns;
+    return MIN(a_ns, b_ns);
 }
 
 /* --- poll -------------------------------------------------------------------------------------*/
@@ -27,7 +28,7 @@ static int64_t send_nothing(struct frame_lane *lane, int64_t now_ns)
 static void end_sending(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
-    int64_t end_ns = earlier(lane->lane.stop_ns, now_ns);
+    int64_t end_ns = MIN(lane->lane.stop_ns, now_ns);
 
     if (lane->lane.request.phase->traffic == TRAFFIC_STREAM && lane->options.window_frames == 0)
         sender->missing = sender->pace.given_up + pace_due(&sender->pace, end_ns - 1, sender->cost);
@@ -44,8 +45,7 @@ static void end_sending(struct frame_lane *lane, int64_t now_ns)
 static bool next_burst(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
-    int64_t begin_ns = (sender->pace.next_ns > now_ns ? sender->pace.next_ns : now_ns) +
-                       lane->lane.request.phase->burst.gap_ns;
+    int64_t begin_ns = MAX(sender->pace.next_ns, now_ns) + lane->lane.request.phase->burst.gap_ns;
 
     if (sender->burst == 0 || sender->bursts_left == 0 || begin_ns >= lane->lane.stop_ns)
         return false;
@@ -127,7 +127,7 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         lane->sender.left > 0 && now_ns > lane->sender.pace.next_ns + ON_TIME_NS) {
         uint64_t due = pace_due(&lane->sender.pace, now_ns, lane->sender.cost);
 
-        due = due < lane->sender.left ? due : lane->sender.left;
+        due = MIN(due, lane->sender.left);
         if (due > lane->sender.late_frames)
             lane->sender.late_frames = due - 1;
     }
@@ -148,7 +148,7 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
     if (lane->state == FRAME_LISTENS && (lane->send != frame_pingpong || lane->prober.ended))
         base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->flush_ns == CLOCK_NEVER;
-    next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->flush_ns));
+    next_ns = earlier(next_ns, MIN(lane->prober.next_ns, lane->flush_ns));
     if (lane->prober.pingpong && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     if (lane->state == FRAME_LISTENS && base->stopped_ns == 0 && lane->sender.count > 0)
@@ -227,8 +227,8 @@ static void sum_streams(const struct frame_lane *lane, uint32_t number, struct f
             live.frame_bytes += frames * size->frame_bytes;
             live.payload_bytes += frames * size->payload_bytes;
         }
-        if (stream->sequence > 0 && stream->last_ns > side->last_ns)
-            side->last_ns = stream->last_ns;
+        if (stream->sequence > 0)
+            side->last_ns = MAX(side->last_ns, stream->last_ns);
     }
     for (uint32_t i = 0; number >= sends && i < receiver->sources; i++) {
         const struct receiver_stream *stream =
@@ -238,8 +238,7 @@ static void sum_streams(const struct frame_lane *lane, uint32_t number, struct f
         live.frame_bytes += stream->bytes + stream->frames * lane->conf.outside;
         live.payload_bytes += stream->bytes - stream->frames * lane->conf.offset;
         side->numbers += stream->sequence.next;
-        if (stream->last_ns > side->last_ns)
-            side->last_ns = stream->last_ns;
+        side->last_ns = MAX(side->last_ns, stream->last_ns);
     }
     side->live = live;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define CACHE_LINE 64u
 #define RECEIVE_BURST 64u /* minimum: vector drivers return nothing for less than 4 or 32 */
@@ -39,9 +40,7 @@ static int compare(const void *a, const void *b)
  */
 static uint64_t turns_of(const struct lane_flow *flow, uint64_t round)
 {
-    uint64_t turns = (uint64_t)llround(flow->share * (double)round);
-
-    return turns > 0 ? turns : 1;
+    return MAX((uint64_t)llround(flow->share * (double)round), 1);
 }
 
 int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count)
@@ -57,7 +56,7 @@ int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t coun
             rest = divisor % a;
             divisor = a;
         }
-    round = PATTERN_WHOLE / divisor <= TURNS_MAX ? PATTERN_WHOLE / divisor : TURNS_MAX;
+    round = MIN(PATTERN_WHOLE / divisor, TURNS_MAX);
     for (uint32_t i = 0; i < count; i++)
         sum += turns_of(&flows[i], round);
     due = calloc(sum, sizeof *due);
@@ -301,8 +300,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     uint32_t least = FILL_BYTES;
 
     for (uint32_t i = 0; i < lane->size_count; i++)
-        if (lane->sizes[i].frame_bytes < least)
-            least = lane->sizes[i].frame_bytes;
+        least = MIN(least, lane->sizes[i].frame_bytes);
     /* A burst, and the frames with which a late sender catches up; a jump within the window makes
      * no honest frame late. */
     receiver->limit.at_once = SEQUENCE_WINDOW + lane->options.burst + lane->options.catch_up +
@@ -322,8 +320,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
         /* A forwarder sends waiting frames as fast as its driver takes them. */
         if (flow->role == PATTERN_FORWARD || load->unlimited || lane->prober.pingpong)
             frames_per_ns = FRAMES_PER_NS_MAX;
-        if (frames_per_ns > receiver->limit.frames_per_ns)
-            receiver->limit.frames_per_ns = frames_per_ns;
+        receiver->limit.frames_per_ns = MAX(receiver->limit.frames_per_ns, frames_per_ns);
         receiver->flow_of[flow->src] = (uint16_t)(i - request->send_count + 1);
     }
     return 0;
@@ -390,8 +387,7 @@ int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, stru
     if (!phase->messages)
         lane->options.catch_up = pace_catch_up(lane->options.catch_up, phase_mean_size(phase));
     if (conf->receive_burst == 0)
-        lane->conf.receive_burst =
-            lane->options.burst > RECEIVE_BURST ? lane->options.burst : RECEIVE_BURST;
+        lane->conf.receive_burst = MAX(lane->options.burst, RECEIVE_BURST);
     lane->send = before_start;
     lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
     lane->random = phase->seed ^ (uint64_t)request->rank << 32 ^ phase->number ^

@@ -9,13 +9,10 @@
 
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size)
 {
-    uint16_t least = catch_up < PACE_CATCH_UP ? catch_up : PACE_CATCH_UP;
     double frames = catch_up * (CATCH_UP_BYTES + (double)FRAME_OVERHEAD_L1) /
                     (mean_size + (double)FRAME_OVERHEAD_L1);
 
-    if (frames < least)
-        return least;
-    return frames < UINT16_MAX ? (uint16_t)frames : UINT16_MAX;
+    return (uint16_t)MIN(MAX(frames, MIN(catch_up, PACE_CATCH_UP)), UINT16_MAX);
 }
 
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns)
@@ -41,7 +38,7 @@ void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost)
  * catch up with. The rest is a reserve for waking late. */
 static double gather_ns(const struct pace *pace, uint32_t cost)
 {
-    uint32_t frames = pace->catch_up * 3 / 4 > 1 ? pace->catch_up * 3 / 4 : 1;
+    uint32_t frames = MAX(pace->catch_up * 3 / 4, 1);
     double gather = (double)(frames - 1) * cost * pace->ns_per_cost;
 
     if (pace->catch_up == PACE_CATCH_UP_ALL)

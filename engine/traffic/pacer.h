@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/param.h>
 
 #define PACE_GATHER_NS 650000 /**< maximum time for which a sleeping sender lets frames gather */
 
@@ -209,11 +210,7 @@ double pace_intended(const struct pace *pace, int64_t time_ns);
  */
 static inline int64_t adaptive_poll(int64_t *gap_ns, bool moved, int64_t now_ns)
 {
-    *gap_ns = moved ? *gap_ns / 2 : *gap_ns * 2;
-    if (*gap_ns < LOOK_LEAST_NS)
-        *gap_ns = LOOK_LEAST_NS;
-    if (*gap_ns > LOOK_MOST_NS)
-        *gap_ns = LOOK_MOST_NS;
+    *gap_ns = MIN(MAX(moved ? *gap_ns / 2 : *gap_ns * 2, LOOK_LEAST_NS), LOOK_MOST_NS);
     return now_ns + *gap_ns;
 }
 

@@ -473,8 +473,6 @@ enum account {
 /** @brief Capabilities of a transport, which the core tests instead of its name. */
 enum transport_capability {
     TRANSPORT_FRAMES = 1 << 0,      /**< sizes are of frames, which it counts; else of messages */
-    TRANSPORT_PINGPONG = 1 << 1,    /**< carries ping-pong messages */
-    TRANSPORT_SCHEDULES = 1 << 2,   /**< executes schedules */
     TRANSPORT_KNOWS_END = 1 << 3,   /**< sets rx_done by end marks; else silence ends a drain */
     TRANSPORT_NEEDS_IFACE = 1 << 4, /**< a port is a kernel interface */
     TRANSPORT_NEEDS_RDMA = 1 << 5,  /**< a port is an RDMA device, whose counters it reads */
@@ -483,7 +481,6 @@ enum transport_capability {
      * its kernel driver.
      */
     TRANSPORT_TAKES_DEVICE = 1 << 6,
-    TRANSPORT_BURSTS = 1 << 7, /**< sends bursts of a counted length */
 };
 
 struct transport {

@@ -15,6 +15,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define PROBE_PHASES_MAX 2048u /* maximum number of phases that are probed */
 #define PROBES 3
@@ -247,20 +248,6 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes)
     return probes > 0 ? fmin(fps, probes / PROBE_SPREAD_S) : fps;
 }
 
-static int set_load(struct phase_run *run, struct phase_lane *lane)
-{
-    uint32_t probes = run->template.probes * lane->send_count;
-
-    if (!run->is_probe && run->template.traffic != TRAFFIC_PINGPONG &&
-        run->template.traffic != TRAFFIC_SCHEDULE)
-        return lane_resolve_load(lane, &run->trial->node->err);
-    if (run->is_probe)
-        lane->phase.load = (struct load){.rate_fps = lane_probe_fps(lane, probes)};
-    else /* each message waits for the one before */
-        lane->phase.load = (struct load){.unlimited = true};
-    return 0;
-}
-
 /* Make this node's lanes with their flows and loads. */
 static int begin_lanes(struct phase_run *run)
 {
@@ -285,7 +272,14 @@ static int begin_lanes(struct phase_run *run)
         if (make_flows(lane) < 0)
             return err_set(&node->err, -ENOMEM, "out of memory");
         lane->is_idle = lane->flow_count == 0 && !run->trial->doc->listen;
-        rc = lane->is_idle ? 0 : set_load(run, lane);
+        if (run->is_probe)
+            lane->phase.load.rate_fps =
+                lane_probe_fps(lane, run->template.probes * lane->send_count);
+        else if (run->template.traffic == TRAFFIC_PINGPONG ||
+                 run->template.traffic == TRAFFIC_SCHEDULE)
+            lane->phase.load.unlimited = true; /* each message waits for the one before */
+        else if (!lane->is_idle)
+            rc = lane_resolve_load(lane, &node->err);
     }
     return rc;
 }
@@ -562,10 +556,8 @@ void lanes_gather(struct phase_run *run)
             port_count_add(&lane->count, &queue->count);
             if (one->started_ns > 0 && (all->started_ns == 0 || one->started_ns < all->started_ns))
                 all->started_ns = one->started_ns;
-            if (one->stopped_ns > all->stopped_ns)
-                all->stopped_ns = one->stopped_ns;
-            if (one->arrived_ns > all->arrived_ns)
-                all->arrived_ns = one->arrived_ns;
+            all->stopped_ns = MAX(all->stopped_ns, one->stopped_ns);
+            all->arrived_ns = MAX(all->arrived_ns, one->arrived_ns);
             if (all->error.text[0] == '\0')
                 all->error = one->error;
             for (uint32_t f = 0; f < flows && queue->flows != NULL; f++)

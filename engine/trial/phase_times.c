@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define CLOCK_LOOKS 5 /* readings of the clock in a window, its ends included */
 
@@ -53,7 +54,7 @@ void start_margin_note(struct start_margin *margin, int64_t needed_ns)
 
 int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 {
-    uint32_t count = margin->noted < MARGIN_MEMORY ? margin->noted : MARGIN_MEMORY;
+    uint32_t count = MIN(margin->noted, MARGIN_MEMORY);
     int64_t sorted_ns[MARGIN_MEMORY]; /* needed times, shortest first */
     int64_t longest_ns, wanted_ns, most_ns;
 
@@ -68,14 +69,11 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes)
     }
     if (hastes) {
         wanted_ns = sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE;
-        return wanted_ns > HASTE_FLOOR_NS ? wanted_ns : HASTE_FLOOR_NS;
+        return MAX(wanted_ns, HASTE_FLOOR_NS);
     }
     longest_ns = sorted_ns[count - (count >= OUTLIER_NOTES ? 2 : 1)];
-    most_ns = longest_ns + longest_ns / HASTE_SHARE;
-    most_ns = most_ns > CAREFUL_MOST_NS ? most_ns : CAREFUL_MOST_NS;
-    wanted_ns = CAREFUL_TIMES * longest_ns < most_ns ? CAREFUL_TIMES * longest_ns : most_ns;
-    return wanted_ns > margin->first_ns / CAREFUL_SHARE ? wanted_ns
-                                                        : margin->first_ns / CAREFUL_SHARE;
+    most_ns = MAX(longest_ns + longest_ns / HASTE_SHARE, CAREFUL_MOST_NS);
+    return MAX(MIN(CAREFUL_TIMES * longest_ns, most_ns), margin->first_ns / CAREFUL_SHARE);
 }
 
 /* --- the start --- */
@@ -178,18 +176,13 @@ int phase_agree_start(struct phase_run *run)
 
 /* --- the end --- */
 
-static void note_latest(int64_t *maximum, int64_t value)
-{
-    if (value > *maximum)
-        *maximum = value;
-}
-
 static void say_lane(const struct phase_run *run, const struct phase_lane *phase_lane,
                      struct barrier_values *values)
 {
     const struct phase *phase = &run->template;
     const struct lane *lane = phase_lane->lane;
     bool sends = phase_lane->send_count > 0;
+    int64_t *most = values->maximum;
 
     if (lane->error.text[0] != '\0')
         values->states |= STATE_LANE_FAILED;
@@ -197,15 +190,15 @@ static void say_lane(const struct phase_run *run, const struct phase_lane *phase
         if (flow_unreached(&phase_lane->flows[phase_lane->send_count + i]))
             values->states |= STATE_UNREACHABLE;
     if (sends && lane->started_ns > 0) {
-        note_latest(&values->maximum[END_START_LATE], lane->started_ns - phase->start_ns);
-        note_latest(&values->maximum[END_START_EARLY], phase->start_ns - lane->started_ns);
+        most[END_START_LATE] = MAX(most[END_START_LATE], lane->started_ns - phase->start_ns);
+        most[END_START_EARLY] = MAX(most[END_START_EARLY], phase->start_ns - lane->started_ns);
     }
     if (sends && lane->stopped_ns > 0 && phase->stop_ns != CLOCK_NEVER) {
-        note_latest(&values->maximum[END_STOP_LATE], lane->stopped_ns - phase->stop_ns);
-        note_latest(&values->maximum[END_STOP_EARLY], phase->stop_ns - lane->stopped_ns);
+        most[END_STOP_LATE] = MAX(most[END_STOP_LATE], lane->stopped_ns - phase->stop_ns);
+        most[END_STOP_EARLY] = MAX(most[END_STOP_EARLY], phase->stop_ns - lane->stopped_ns);
     }
     if (lane->arrived_ns > 0)
-        note_latest(&values->maximum[END_FINISH], lane->arrived_ns + run->offset_ns);
+        most[END_FINISH] = MAX(most[END_FINISH], lane->arrived_ns + run->offset_ns);
 }
 
 static double skew_us(int64_t latest_ns, int64_t earliest_ns)
@@ -237,7 +230,7 @@ int phase_agree_end(struct phase_run *run, int rc)
     for (size_t w = 0; w < run->trial->node->worker_count; w++)
         if (run->tasks[w].count > 0) {
             values.states |= states[run->tasks[w].end];
-            note_latest(&awake_ns, run->tasks[w].awake_ns);
+            awake_ns = MAX(awake_ns, run->tasks[w].awake_ns);
         }
     /* Note the margin that this start needed, for the next one. */
     if (awake_ns > 0)
@@ -259,7 +252,7 @@ int phase_agree_end(struct phase_run *run, int rc)
         .stop_skew_us = -1,
         .clock_bound_ns = -1,
     };
-    note_latest(&outcome->elapsed_ns, elapsed_ns);
+    outcome->elapsed_ns = MAX(outcome->elapsed_ns, elapsed_ns);
     if (common) {
         outcome->start_skew_us =
             skew_us(values.maximum[END_START_LATE], values.maximum[END_START_EARLY]);
@@ -290,12 +283,13 @@ struct phase_clock clock_of_phase(const struct phase_run *run)
         struct offset_estimate there =
             control_clock_at(control, phase->open_ns + span_ns * look / (CLOCK_LOOKS - 1));
 
-        note_latest(&clock.bound_ns, llabs(there.offset_ns - middle.offset_ns) + there.bound_ns);
+        clock.bound_ns =
+            MAX(clock.bound_ns, llabs(there.offset_ns - middle.offset_ns) + there.bound_ns);
     }
     /* A disciplined clock may have jumped at any time: the bound covers both readings and the jump.
      */
     if (control_clocks(control).mode == CLOCK_PTP) {
-        note_latest(&clock.bound_ns, run->bound_ns);
+        clock.bound_ns = MAX(clock.bound_ns, run->bound_ns);
         clock.bound_ns += llabs(clock.shift_ns);
     }
     return clock;

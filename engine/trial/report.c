@@ -41,13 +41,8 @@ static json_t *make(const struct phase_run *run, const struct phase_lane *lane, 
     return record_fill(record, rows);
 }
 
-static void report(const struct phase_run *run, const struct phase_lane *lane, const char *type,
-                   const struct record_row *rows)
-{
-    record_send(run->trial->node->records, make(run, lane, type, rows), false);
-}
-
-#define REPORT(run, lane, type, ...) report(run, lane, type, RECORD_ROWS(__VA_ARGS__))
+#define REPORT(run, lane, type, ...)                                                               \
+    record_send((run)->trial->node->records, make(run, lane, type, RECORD_ROWS(__VA_ARGS__)), false)
 
 static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
 {
@@ -317,25 +312,7 @@ static void report_clock(const struct phase_run *run)
            {"offset_ns", bound_ns >= 0 ? json_integer(run->offset_ns + shift_ns) : json_null()},
            {"bound_ns", record_count(bound_ns)},
            {"shift_ns", bound_ns >= 0 ? json_integer(shift_ns) : json_null()},
-           {"maxerror_ns", record_count(clocks.maxerror_ns)},
-           {"esterror_ns", record_count(clocks.esterror_ns)});
-}
-
-/* Return this process's CPU cycles per sent or received frame; null: there were no frames, not all
- * are counted, or there is no counter of cycles. */
-static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
-{
-    double hz = tsc_hz(&run->trial->node->begun);
-    bool known = !run->is_probe && hz > 0;
-    uint64_t frames = 0;
-
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
-
-        known = known && counts_frames(lane);
-        frames += sum_frames(lane->flows, lane->flow_count);
-    }
-    return known && frames > 0 ? json_real(cpu_s * hz / (double)frames) : json_null();
+           {"maxerror_ns", record_count(clocks.maxerror_ns)});
 }
 
 static void report_phase(const struct phase_run *run)
@@ -344,7 +321,6 @@ static void report_phase(const struct phase_run *run)
     const struct phase_outcome *outcome = &run->outcome;
     const struct phase *phase = &run->template;
     bool idle_known = run->begin.idle_s >= 0 && run->end.idle_s >= 0;
-    double cpu_s = run->end.process_s - run->begin.process_s;
     const char *state = "complete";
     char name[64] = ""; /* by the first network that has this phase */
 
@@ -366,10 +342,9 @@ static void report_phase(const struct phase_run *run)
            {"state", json_string(state)},
            {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
            {"cpu_span_s", json_real((double)(run->end.at_ns - run->begin.at_ns) / 1e9)},
-           {"cpu_s", json_real(cpu_s)},
+           {"cpu_s", json_real(run->end.process_s - run->begin.process_s)},
            {"cpu_idle_s", record_amount(idle_known ? run->end.idle_s - run->begin.idle_s : -1)},
-           {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
-           {"cycles_per_frame", cycles_per_frame(run, cpu_s)});
+           {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))});
 }
 
 static void report_event(const struct phase_run *run, const char *kind, const char *port,

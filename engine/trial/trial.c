@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define PROBES_MOST 3 /* maximum number of connectivity checks of a plan */
@@ -30,34 +31,6 @@
     (2 * NS_PER_MS) /* the main thread leaves the core until this time after a start */
 
 /* --- networks, ranks, plans --- */
-
-static int choose_transport(const struct trial *trial, struct trial_part *part)
-{
-    static const struct {
-        enum traffic traffic;
-        unsigned capability;
-        const char *lacks;
-    } needs[] = {
-        {TRAFFIC_PINGPONG, TRANSPORT_PINGPONG, "has no ping-pong"},
-        {TRAFFIC_SCHEDULE, TRANSPORT_SCHEDULES,
-         "carries no dependent steps (sync: local): collectives run over tcp and verbs"},
-        {TRAFFIC_BURST, TRANSPORT_BURSTS,
-         "sends no bursts of a counted length: use transport dpdk"},
-    };
-    const struct doc_trial *doc = trial->doc;
-    const char *name = part->doc->transport;
-
-    part->transport = transport_find(name);
-    if (part->transport == NULL)
-        return err_set(&trial->node->err, -EINVAL, "trial %u: this build has no transport %s",
-                       doc->id, name);
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-        if (doc->phase.traffic == needs[i].traffic &&
-            !transport_can(part->transport, needs[i].capability))
-            return err_set(&trial->node->err, -EINVAL, "trial %u: %s %s", doc->id, name,
-                           needs[i].lacks);
-    return 0;
-}
 
 /* Find the ports of the ranks: each must exist in the part's network and have no other rank. Append
  * those of this node to trial->own, which has room for all its ports. */
@@ -102,7 +75,6 @@ static int make_plan(struct trial *trial, struct trial_part *part)
     const struct doc_trial *doc = trial->doc;
     struct err *err = &trial->node->err;
     struct pattern_request request = doc->pattern;
-    bool wanted = doc->phase.traffic == TRAFFIC_SCHEDULE;
     char why[512] = "";
     int rc;
 
@@ -110,20 +82,11 @@ static int make_plan(struct trial *trial, struct trial_part *part)
     rc = pattern_plan_make(&part->plan, &request, why, sizeof why);
     if (rc < 0)
         return err_set(err, rc, "trial %u: %s", doc->id, why);
-    /* A schedule needs traffic: schedule, and this traffic needs a schedule. */
-    if (wanted != pattern_is_scheduled(part->plan))
+    if ((doc->phase.traffic == TRAFFIC_SCHEDULE) != pattern_is_scheduled(part->plan))
         return err_set(err, -EINVAL,
-                       wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
-                                "true with pattern %s"
-                              : "trial %u: the steps of pattern %s need traffic: schedule",
-                       doc->id, doc->pattern.name);
-    if (doc->phase.schedule.compute && pattern_iterations(part->plan) > 0)
-        return err_set(err, -EINVAL,
-                       "trial %u: pattern %s has no result that could be verified: leave compute "
-                       "out",
-                       doc->id, doc->pattern.name);
-    if (pattern_phases(part->plan) > trial->phase_count)
-        trial->phase_count = pattern_phases(part->plan);
+                       "trial %u: a pattern of steps and traffic: schedule need each other",
+                       doc->id);
+    trial->phase_count = MAX(trial->phase_count, pattern_phases(part->plan));
     return 0;
 }
 
@@ -140,7 +103,10 @@ static int make_parts(struct trial *trial)
         return err_set(&node->err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < doc->parts_count && rc == 0; i++) {
         trial->parts[i].doc = &doc->parts[i];
-        rc = choose_transport(trial, &trial->parts[i]);
+        trial->parts[i].transport = transport_find(doc->parts[i].transport);
+        if (trial->parts[i].transport == NULL)
+            rc = err_set(&node->err, -EINVAL, "trial %u: this build has no transport %s", doc->id,
+                         doc->parts[i].transport);
         if (rc == 0)
             rc = find_ranks(trial, &trial->parts[i]);
         if (rc == 0)

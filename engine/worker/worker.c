@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define LISTEN_NS (800 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
@@ -159,8 +160,8 @@ static void mark_interval(struct worker_task *task, struct worker_lane *lane, in
                                         lane_receives(&lane->lane->request), now_ns, most);
 
     lane->marking = due_ns <= now_ns;
-    if (!lane->marking && due_ns < task->interval_due_ns)
-        task->interval_due_ns = due_ns;
+    if (!lane->marking)
+        task->interval_due_ns = MIN(task->interval_due_ns, due_ns);
 }
 
 static void publish_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
@@ -242,8 +243,7 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
             end_ns = next_end_ns(task->phase, lane);
         }
         lane->polled_ns = *now_ns;
-        due_ns = due_ns < end_ns ? due_ns : end_ns;
-        wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
+        wake_ns = MIN(wake_ns, MIN(due_ns, end_ns));
     }
     return wake_ns;
 }
@@ -256,8 +256,7 @@ static void close_lanes(struct worker_task *task)
     for (size_t i = 0; i < task->count; i++) {
         struct worker_lane *lane = task->lanes[i];
 
-        if (lane->lane->stop_ns > now_ns)
-            lane->lane->stop_ns = now_ns;
+        lane->lane->stop_ns = MIN(lane->lane->stop_ns, now_ns);
         if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
             lane->transport->poll(lane->lane, now_ns);
         mark_window(task->phase, lane, now_ns, CLOCK_NEVER);
@@ -273,11 +272,6 @@ static void close_lanes(struct worker_task *task)
 }
 
 /* --- drain ------------------------------------------------------------------------------------*/
-
-static int64_t later(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
 
 /* Adds each lane's misdelivered frames to those of its port; returns whether a port has more than
  * the limit. */
@@ -318,12 +312,12 @@ static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
         received &= whole;
         silence_tells &= whole || !transport_can(task->lanes[i]->transport, TRANSPORT_KNOWS_END);
         times_partners |= lane->own_partner_timeout && !broken;
-        came_ns = later(came_ns, lane->arrived_ns);
+        came_ns = MAX(came_ns, lane->arrived_ns);
     }
     if (task->phase->traffic == TRAFFIC_SCHEDULE)
-        since_ns = later(came_ns, task->moved_ns);
+        since_ns = MAX(came_ns, task->moved_ns);
     else if (!phase_is_timed(task->phase))
-        since_ns = later(since_ns, task->moved_ns);
+        since_ns = MAX(since_ns, task->moved_ns);
     if (stop)
         task->end = TASK_STOPPED;
     else if (flooded(task))
@@ -382,8 +376,7 @@ static void run_task(struct worker *worker, struct worker_task *task)
             checked_ns = now_ns;
         }
         if (!count_lanes(task, now_ns, &summed_ns) && worker->conf.sleeps && fds != NULL) {
-            wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
-            wait_until_due(task, wake_ns, fds);
+            wait_until_due(task, MIN(wake_ns, now_ns + LISTEN_NS), fds);
         }
     }
     free(fds);

@@ -11,14 +11,12 @@
 #include <unistd.h>
 
 #define MAXERROR_US 800
-#define ESTERROR_US 20
 
 int adjtimex(struct timex *kernel)
 {
     memset(kernel, 0, sizeof *kernel);
     kernel->status = STA_PLL;
     kernel->maxerror = MAXERROR_US;
-    kernel->esterror = ESTERROR_US;
     return TIME_OK;
 }
 

@@ -105,7 +105,6 @@ TEST(a_short_trial_has_defaults)
         assert_null(trial->phases);
         assert_int_equal(trial->phase.latency.stamps, stamps);
         assert_float_equal(trial->phase.latency.probe_fps, stamps ? -1 : 0, 0);
-        assert_false(trial->has_pingpong || trial->has_schedule || trial->has_burst);
         assert_true(trial->phase.schedule.batch == 1 && trial->phase.schedule.warmup == 1 &&
                     trial->phase.burst.count == 1);
         document_free(document);

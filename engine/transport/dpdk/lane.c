@@ -482,8 +482,7 @@ extern const struct transport transport_dpdk;
 
 const struct transport transport_dpdk = {
     .name = "dpdk",
-    .capabilities =
-        TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_TAKES_DEVICE | TRANSPORT_BURSTS,
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_TAKES_DEVICE,
     .options = &dpdk_option_table,
     .open = port_open,
     .facts = port_facts,

@@ -295,7 +295,7 @@ extern const struct transport transport_packet;
 /* Between phases there is nothing to do: raw frames need no address resolution. */
 const struct transport transport_packet = {
     .name = "packet",
-    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
     .open = open_port,
     .facts = find_facts,

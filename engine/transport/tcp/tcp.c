@@ -664,8 +664,7 @@ extern const struct transport transport_tcp;
 
 const struct transport transport_tcp = {
     .name = "tcp",
-    .capabilities =
-        TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_IFACE,
+    .capabilities = TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
     .open = tcp_port_open,
     .facts = tcp_port_facts,

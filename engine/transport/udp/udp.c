@@ -298,7 +298,7 @@ extern const struct transport transport_udp;
 /* Between phases the transport has no work: the kernel answers the network. */
 const struct transport transport_udp = {
     .name = "udp",
-    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
     .open = open_port,
     .facts = find_facts,

@@ -185,7 +185,7 @@ LATENCY_KINDS = (ONE_WAY, ROUND_TRIP, PINGPONG)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 LATENCY_FIGURES = ("min", "mean", *PERCENTILES, "max", "pdv")
 
-CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
+CLOCK_MODES = ("auto", "ptp", "estimated")
 
 
 @dataclass(frozen=True)

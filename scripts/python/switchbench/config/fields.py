@@ -270,7 +270,7 @@ def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
 
 
 def _clock(value: object) -> ClockChoice:
-    """Parse a clock mode (`shared`, `ptp`, `estimated`), or a mapping with its error."""
+    """Parse a clock mode (`auto`, `ptp`, `estimated`), or a mapping with its error."""
     given = value if isinstance(value, dict) else {"mode": value}
     _refuse_unknown(given, ("mode", "error"))
     mode = given.get("mode", "auto")

@@ -27,7 +27,7 @@ PROBE = -1  # phase number of the connectivity check
 
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
-    name: name for name in ("maxerror_ns", "esterror_ns")
+    "maxerror_ns": "maxerror_ns"
 }  # columns of a node's clock by the keys of its record
 _PER_PHASE = frozenset(("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION))
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
