@@ -82,7 +82,6 @@ def test_streams_say_what_parquet_says(directory: Path, tmp_path: Path) -> None:
 def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
     """Return the sums of a phase's flows: offered, lost (NaN: not observed) and Mbit/s."""
     measured = Measured.load(directory)
-    assert measured.damage == []
     found = {}
     for plan in {plan_key(entry): entry for entry in measured.summary["trials"]}.values():
         flows = measured.flows(plan)
@@ -116,11 +115,6 @@ def test_commands_read_results_anywhere(
     ):
         said = cli(*words)
         assert (said.status, "switchbench-node" in said.out + said.err) == (status, False), words
-    (directory / "summary.json").unlink()
-    for words in (("report", directory, "--out", page), ("compare", f"a={directory}", directory)):
-        said = cli(*words)  # all is shown, made of the tables
-        assert (said.status, "switchbench-node" in said.out + said.err) == (2, False), words
-        assert "the tables do not suffice to rebuild the summary" not in said.err
 
 
 # --- what people see of the golden results, whole -------------------------------------------------

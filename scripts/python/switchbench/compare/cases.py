@@ -167,7 +167,7 @@ class ComparedRun:
     """Results directory with its measurements and its configuration."""
 
     measured: Measured
-    configuration: Mapping[str, Any]  # effective configuration; empty where it cannot be read
+    configuration: Mapping[str, Any]  # effective configuration; of other programs empty
 
     @property
     def directory(self) -> Path:
@@ -406,21 +406,15 @@ def _read(word: str) -> Subject:
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, [ComparedRun(measured, {})], [])
-    configuration, reason = None, f"{directory / CONFIGURATION}: is no mapping"
-    try:
-        configuration = source.load(directory / CONFIGURATION)
-    except ConfigurationError as error:
-        reason = str(error)
+    configuration = source.load(directory / CONFIGURATION)
     if not isinstance(configuration, dict):
-        configuration = {}
-        measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
+        raise ConfigurationError(f"{directory / CONFIGURATION}: is no mapping")
     result = ComparedRun(measured, configuration)
     tests = configuration.get("tests")
     tests = tests if isinstance(tests, list) else []
     found = by(measured.summary["plans"], lambda p: (p["test"], *_settings(p, tests).items()))
     if not found:
-        reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
-        raise ConfigurationError(f"no results in {directory}: {reason}")
+        raise ConfigurationError(f"no results in {directory}: nothing was measured in that run")
     repeat = itemgetter("repeat")
     cases = [
         Case(dict(settings), [(result, sorted(plans, key=repeat))])
