@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from math import nan
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,30 +65,18 @@ CAUSES = {
     "late_sender": "{count} for it may have found a full queue, as senders fell behind and sent at "
     "once what was due",
 }
-ODD_FLOWS = {  # unit of the count, and sentence, by kind
+ODD = {  # unit of the count, and sentence, by kind
     "unfinished": ("byte", "{count} of its transfer had not come when nothing moved any more"),
     "forged": ("frame", "{count} with numbers that their sender can't have reached: not counted"),
+    "misdelivered": ("frame", "{count} arrived that are another port's"),
 }
 
 
-@dataclass(frozen=True)
-class _Odd:
-    """Odd count of a flow, or of a port, in one phase."""
+class _Odd(NamedTuple):
+    """Kind of an odd count, and the flow or port that has it."""
 
     kind: str
     ends: tuple[str, ...]
-    count: int
-    entry: PhaseEntry
-
-    def finding(self, count: int, words: str) -> FindingEntry:
-        """Return the finding on this count; `count` may be a sum over several flows or phases."""
-        entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
-        return _finding(
-            self.kind, "error", count,
-            f"{' -> '.join(self.ends)}: {words}, in {m.phase_label(entry)}",
-            **{name: entry[name] for name in ("transport", "trial", "phase")},
-            **dict(zip(ends, self.ends, strict=True)),
-        )  # fmt: skip
 
 
 KEPT_CLEAN = 8  # phases without loss that are kept during a run
@@ -136,7 +124,8 @@ class Locator:
         self._lab = run.site.lab is not None  # all hosts share one machine
         self._names = [port.name for port in run.site.ports]
         self._number = {name: number for number, name in enumerate(self._names)}
-        self._odd: list[_Odd] = []
+        self._odd: Counter[_Odd] = Counter()
+        self._odd_first: dict[_Odd, PhaseEntry] = {}  # first phase of each
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
         self._phases: list[_ObservedPhase] = []
         # Records of pairs that a connectivity check did not reach, by trial and repeat.
@@ -154,15 +143,15 @@ class Locator:
         Losses that a suite's search provokes (bursts, addresses beyond a table) are no faults.
         """
         self._made = None
-        self._odd += _odd_flows(result)
+        odd = _odd_flows(result)
         searched = trial.search is not None and (
             trial.traffic != "stream" or "addresses" in trial.options
         )
         if trial.traffic != SCHEDULE and not searched:
-            self._odd += (
-                _Odd("misdelivered", (port,), frames, result.entry)
-                for port, frames in self._observe(result, trial).items()
-            )
+            misdelivered = self._observe(result, trial).items()
+            odd |= {_Odd("misdelivered", (port,)): frames for port, frames in misdelivered}
+        self._odd.update(odd)
+        self._odd_first = dict.fromkeys(odd, result.entry) | self._odd_first
 
     def unreachable(self, record: Record, trial: Trial) -> None:
         """Record a pair whose probes in a connectivity check did not all arrive."""
@@ -242,8 +231,7 @@ class Locator:
         }  # fmt: skip
         findings = [
             *map(_of_suspect, location["suspects"]),
-            *_of_flows(self._odd),
-            *_of_ports(self._odd),
+            *_of_odd(self._odd, self._odd_first),
             *_of_unexplained(location),
             *map(_of_host, location["hosts"]),
             *map(_of_expected, location["expected"]),
@@ -495,30 +483,22 @@ def _of_suspect(one: Entry) -> FindingEntry:
     )  # fmt: skip
 
 
-def _of_flows(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
-    """Yield a finding for each flow, the greatest counts first; the flows left share one."""
-    ranked = sorted(odd, key=lambda one: -one.count)
-    for kind, (noun, words) in ODD_FLOWS.items():
-        some = [one for one in ranked if one.kind == kind]
-        for one in some[:MOST_FLOWS]:
-            yield one.finding(one.count, words.format(count=format.of(one.count, noun)))
-        rest = sum(one.count for one in some[MOST_FLOWS:])
-        if rest:
+def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator[FindingEntry]:
+    """Yield a finding for each flow or port, the greatest counts first; those left share one."""
+    for kind, (noun, words) in ODD.items():
+        some = [one for one in counts.most_common() if one[0].kind == kind]
+        for odd, count in some[:MOST_FLOWS]:
+            entry, names = first[odd], ("src", "dst") if len(odd.ends) == 2 else ("port",)
+            found = words.format(count=format.of(count, noun))
+            yield _finding(
+                kind, "error", count,
+                f"{' -> '.join(odd.ends)}: {found}, in {m.phase_label(entry)}",
+                **{name: entry[name] for name in ("transport", "trial", "phase")},
+                **dict(zip(names, odd.ends, strict=True)),
+            )  # fmt: skip
+        if rest := sum(count for _, count in some[MOST_FLOWS:]):
             left = words.format(count=format.of(rest, noun))
-            yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more flows: {left}")
-
-
-def _of_ports(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
-    """Yield a finding for each port that received another port's frames of unknown flows."""
-    first: dict[str, _Odd] = {}
-    frames = Counter[str]()
-    for one in odd:
-        if one.kind == "misdelivered":
-            first.setdefault(one.ends[0], one)
-            frames[one.ends[0]] += one.count
-    for port, count in frames.most_common():
-        words = f"{format.of(count, 'frame')} arrived that are another port's"
-        yield first[port].finding(count, words)
+            yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more: {left}")
 
 
 def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
@@ -553,8 +533,8 @@ def _of_expected(one: Entry) -> FindingEntry:
 # --- counts of flows that need no location -------------------------------------------------------
 
 
-def _odd_flows(result: m.PhaseResult) -> Iterator[_Odd]:
-    """Yield flows with impossible sequence numbers, and transfers that were cut off."""
+def _odd_flows(result: m.PhaseResult) -> dict[_Odd, int]:
+    """Return the flows with impossible sequence numbers, and the transfers that were cut off."""
     flows, entry = result.flows, result.entry
     if transports.of(entry["transport"]).frames:
         kind, counts = "forged", m.or_zero(flows["forged"])
@@ -563,6 +543,6 @@ def _odd_flows(result: m.PhaseResult) -> Iterator[_Odd]:
         sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
         kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)
     else:
-        return
-    for flow in np.flatnonzero(counts > 0).tolist():
-        yield _Odd(kind, flows.pairs[flow], int(counts[flow]), entry)
+        return {}
+    some = np.flatnonzero(counts > 0).tolist()
+    return {_Odd(kind, flows.pairs[flow]): int(counts[flow]) for flow in some}

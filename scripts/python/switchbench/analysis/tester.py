@@ -454,80 +454,39 @@ def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
 # --- rates above the line -------------------------------------------------------------------------
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
-_HOST = "a host may be why: the phase is tester-limited"
-_NO_LINE = "no line carries that; the line rate is wrong or the count is"
-_BEFORE = (
-    "frames that were sent before the window opened are counted in it: the receiving host or a "
-    "lab's switch was away then"
-)
-_BURST = (
-    "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds it to the "
-    "line"
-)
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """Yield a sentence for each direction and cause of rates above the line.
+    """Yield a sentence for each direction in which windows hold more than lines carry.
 
-    The sentence names the port with the greatest excess, and the number of others.
+    Allowed are the burst of a lab's shapers, and of each flow a frame or message and the bytes that
+    were sent before the window and count in it, as a switch or host was away when it opened. The
+    sentence names the port with the highest share, and the number of others.
     """
-    flows, window_s = result.flows, result.entry["window_s"] or 0.0
+    if result.entry["tester_limited"]:
+        return
+    flows, window_s, size = result.flows, result.entry["window_s"] or 0.0, result.entry["size"]
     every = result.shares
     if flows.window_off.any():
         every = m.port_shares(flows, result.lines, every=True)
-    for words, end, waiting, shares in (  # bytes between line and counter as the window opens
-        ("delivered to it", "dst", 0, every.destination),
-        ("delivered from it", "src", site.queue_bytes or 0, every.source),
+    early_bps = m.or_zero(m.delivered_line_bps(flows) - m.offered_line_bps(flows))
+    unit = m.FRAME_OVERHEAD_L1 + (max(size) if isinstance(size, list) else size)
+    held = np.maximum(early_bps, 0.0) * window_s / 8.0 + unit
+    for words, end, shares in (
+        ("delivered to it", "dst", every.destination),
+        ("delivered from it", "src", every.source),
     ):
-        fast = {port: share for port, share in shares.items() if share and share > 100.0}
-        held = m.sum_by_port(flows.ends(end), _held_bytes(result)) if fast else {}
-        causes: dict[str, list[tuple[float, str]]] = {}
-        for port, percent in fast.items():
+        allowed = m.sum_by_port(flows.ends(end), held)
+        above = []
+        for port, percent in shares.items():
             line_bytes = (result.lines.get(port) or 0) * window_s / 8.0
-            excess = (percent / 100.0 - 1.0) * line_bytes
-            if excess > LINE_ALARM_SHARE * line_bytes + waiting + (held[port] or 0.0):
-                cause = _cause(result, port, excess, end, site)
-                causes.setdefault(cause, []).append((percent, port))
-        for cause, ports in causes.items():
-            percent, port = max(ports, key=lambda found: found[0])
-            more = f" (and {format.of(len(ports) - 1, 'more port')})" if len(ports) > 1 else ""
+            room = LINE_ALARM_SHARE * line_bytes + (site.burst_bytes or 0) + (allowed[port] or 0.0)
+            if percent and (percent / 100.0 - 1.0) * line_bytes > room:
+                above.append((percent, port))
+        if above:
+            percent, port = max(above, key=lambda found: found[0])
+            more = f" (and {format.of(len(above) - 1, 'more port')})" if len(above) > 1 else ""
             yield (
-                f"{port}{more}: {percent:.2f} % of its line rate {words} in {result.label}: {cause}"
+                f"{port}{more}: {percent:.2f} % of its line rate {words} in {result.label}: no "
+                "line carries that; the line rate is wrong or the count is"
             )
-
-
-def _held_bytes(result: m.PhaseResult) -> m.Floats:
-    """Return the bytes of each flow that arrived before a window opened and count in it.
-
-    The rest of a frame or message; over TCP the data that waited behind a missing segment.
-    """
-    flows = result.flows
-    if result.entry["size_unit"] == "frame":
-        return np.full(len(flows), float(max(result.frame_bytes) + m.FRAME_OVERHEAD_L1))
-    if flows.packets is not None:
-        sizes = result.entry["size"]
-        return np.full(len(flows), float(max(sizes) if isinstance(sizes, list) else sizes))
-    segment, overhead = m.tcp_segment(flows, "received")
-    behind, buffer = (
-        m.or_zero(flows[name]) for name in ("out_of_order_segments", "receive_buffer_bytes")
-    )
-    held: m.Floats = segment + overhead + np.minimum(behind * segment, buffer)
-    return held
-
-
-def _cause(result: m.PhaseResult, port: str, excess: float, end: str, site: Site) -> str:
-    """Return the cause of a rate above the line: a host, the lab's shaper, or a wrong line rate.
-
-    excess: bytes above the line.
-    """
-    place = ("src", "dst").index(end)
-    ports = {port, *(pair[0] for pair in result.flows.pairs if pair[place] == port)}
-    if any(limit["port"] in ports for limit in result.entry["tester_limited"]):
-        return _HOST
-    if site.burst_bytes and excess <= site.burst_bytes:
-        return _BURST
-    # Bytes received in the windows of the port's flows and not sent in them.
-    more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
-    early_bps = m.sum_by_port(result.flows.ends(end), more)[port] or 0.0
-    early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
-    return _BEFORE if early >= excess else _NO_LINE
