@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -338,18 +337,14 @@ class TransportSeries:
         return round(payload / frames)
 
     @property
-    def rates(self) -> dict[int, float | None]:
-        """Mean payload rate of a flow by repeat, Mbit/s."""
-        return {plan["repeat"]: plan["throughput"]["mean"] for plan in self.plans}
-
-    @property
     def rate(self) -> float | None:
         """Mean payload rate of a flow over the repeats, Mbit/s."""
-        return m.mean(self.rates.values())
+        return m.mean(plan["throughput"]["mean"] for plan in self.plans)
 
-    def cpu_per_gb(self, name: Literal["cpu_s", "cpu_process_s"]) -> float | None:
-        """Return the CPU seconds per GB of payload, of all repeats."""
-        seconds = m.total(plan[name] for plan in self.plans)
+    @property
+    def cpu_per_gb(self) -> float | None:
+        """CPU seconds of all machines per GB of payload, of all repeats."""
+        seconds = m.total(plan["cpu_s"] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
         return m.ratio(seconds, delivered, m.GIGA)
 
@@ -445,9 +440,7 @@ def alternated(plans: Iterable[PlanEntry]) -> bool | None:
 
 
 def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
-    cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
-    ratios = [m.ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
-    rates = one.rates.values()
+    rates = [plan["throughput"]["mean"] for plan in one.plans]
     polling = {plan["polling"] for plan in one.plans}
     throughput = {"mean": one.rate, "min": m.least(rates), "max": m.greatest(rates)}
     return filled(
@@ -459,14 +452,10 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         repeats=len(one.plans),
         trials=[plan["trial"] for plan in one.plans],
         throughput=filled("ComparedThroughput", throughput, layer="payload", unit="Mbit/s"),
-        percent_of_line=m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
-        cpu_s_per_gb=cpu,
-        cpu_process_s_per_gb=one.cpu_per_gb("cpu_process_s"),
+        cpu_s_per_gb=one.cpu_per_gb,
         polling=True if True in polling else None if None in polling else False,
         ratio={
             "throughput": m.ratio(one.rate, base.rate),
-            "throughput_min": m.least(ratios),
-            "throughput_max": m.greatest(ratios),
-            "cpu_s_per_gb": m.ratio(cpu, base_cpu),
+            "cpu_s_per_gb": m.ratio(one.cpu_per_gb, base.cpu_per_gb),
         },
     )
