@@ -195,10 +195,10 @@ def test_a_graph_that_is_no_network(hosts: str, switches: str, joined: str, word
 
 
 def test_the_command(cli: Command) -> None:
-    document = json.loads(cli.prints("topology", "tree", "--json"))
+    document = json.loads(cli.prints("topology", "show", "tree", "--json"))
     assert document["levels"][0]["worst"] == 4.0
-    assert "oversubscribed 4 to 1" in cli.prints("topology", "tree")
-    assert "the rate of node1 is not limited" in cli.refuses("topology", "open")
+    assert "oversubscribed 4 to 1" in cli.prints("topology", "show", "tree")
+    assert "the rate of node1 is not limited" in cli.refuses("topology", "show", "open")
 
 
 # --- topology files made of what devices say of their cables --------------------------------------
@@ -280,7 +280,7 @@ def test_topology_and_predict_read_what_was_written(tmp_path: Path, cli: Command
     hall = tmp_path / "hall.yaml"
     said = cli(*IMPORT, "--ibnetdiscover", SUBNET, "--out", hall)
     assert (said.status, "3 hosts, 4 switches, 8 cables" in said.err) == (0, True)
-    figures = json.loads(cli.prints("topology", hall, "--json"))
+    figures = json.loads(cli.prints("topology", "show", hall, "--json"))
     assert (figures["hosts"], figures["diameter"], figures["cables"]) == (3, 4, 8)
     site = {
         "launch": "hand",
@@ -317,7 +317,7 @@ def test_bad_words_are_one_sentence(
     words: str, says: str, cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
-    assert says in cli.refuses("topology", *words.replace("SUBNET", str(SUBNET)).split())
+    assert says in cli.refuses(*IMPORT, *words.replace("SUBNET", str(SUBNET)).split())
 
 
 def test_names_and_halls_that_need_care() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands on a network's graph: `topology`, `topology import`, `predict` and `locate`."""
+"""Commands on a network's graph: `topology show`, `topology import`, `predict` and `locate`."""
 
 from __future__ import annotations
 
@@ -58,11 +58,8 @@ from .common import load_run, print_json
 # --- topology -------------------------------------------------------------------------------------
 
 
-def topology_command(args: argparse.Namespace) -> int:
-    """Print the static figures of a topology, or import one."""
-    if str(args.topology) == WORD:
-        return import_topology(args)
-    _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
+def topology_show_command(args: argparse.Namespace) -> int:
+    """Print the static figures of a topology."""
     fabric = from_topology(topology.load(str(args.topology)))
     figures = arithmetic(fabric)
     if args.json:
@@ -86,33 +83,16 @@ def topology_command(args: argparse.Namespace) -> int:
     return 0
 
 
-# --- topology_import ------------------------------------------------------------------------------
-
-
-WORD = "import"
 _MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB
-_OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
 
 
-def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Raise ConfigurationError for options that have no effect in this command."""
-    for name in names:
-        if getattr(args, name):
-            raise ConfigurationError(f"--{name} {reason}")
-
-
-def import_topology(args: argparse.Namespace) -> int:
+def topology_import_command(args: argparse.Namespace) -> int:
     """Read device outputs and write a checked topology file."""
-    _refuse(
-        args,
-        ("json",),
-        "does not go with `import`: give it to `switchbench topology` with the file that is made",
-    )
-    rate_bps = args.rate
     if args.ibnetdiscover is not None:
-        _refuse(args, ("interface", "switches"), "goes with --lldp only")
+        if args.interface or args.switches:
+            raise ConfigurationError("--interface and --switches go with --lldp only")
         name = args.ibnetdiscover
-        found = ibnetdiscover.read(_content(name), _source(name), rate_bps)
+        found = ibnetdiscover.read(_content(name), _source(name), args.rate)
     elif args.lldp is not None:
         texts: dict[str, str] = {}
         for path in args.lldp:
@@ -124,7 +104,7 @@ def import_topology(args: argparse.Namespace) -> int:
         several = len(args.lldp) > 1
         place = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
         interfaces = tuple(args.interface or ("*",))
-        found = cabling.read_lldp(texts, place, args.switches or (), interfaces, rate_bps)
+        found = cabling.read_lldp(texts, place, args.switches or (), interfaces, args.rate)
     else:
         raise ConfigurationError(
             "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
