@@ -178,7 +178,7 @@ def pattern(entry: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def flow(ends: Mapping[str, Any] | None) -> str:
+def flow(ends: Mapping[str, object] | None) -> str:
     """Return a flow as its source and destination ports; `-` for None."""
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 

@@ -372,7 +372,7 @@ class Run:
     site: Site
     trials: tuple[Trial, ...]
     seed: int
-    effective: dict[str, Any]  # effective configuration with all defaults
+    effective: dict[str, object]  # effective configuration with all defaults
     expectations: tuple[dict[str, Any], ...] = ()
     # the user's description of the device under test
     about: dict[str, object] = field(default_factory=dict)

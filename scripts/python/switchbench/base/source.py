@@ -70,12 +70,12 @@ def count(word: str) -> int | None:
 Pairs = Sequence[tuple[str, Any]]
 
 
-def unique(pairs: Pairs) -> dict[str, Any]:
+def unique(pairs: Pairs) -> dict[str, object]:
     """Return a dictionary of key-value pairs.
 
     Raise ValueError for a duplicate key, or for a lone surrogate, which no file can hold.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             raise ValueError(f"duplicate key {key[:60]!r}")
@@ -86,7 +86,7 @@ def unique(pairs: Pairs) -> dict[str, Any]:
     return found
 
 
-def json_decoder(pairs: Callable[[Pairs], dict[str, Any]] = unique) -> json.JSONDecoder:
+def json_decoder(pairs: Callable[[Pairs], dict[str, object]] = unique) -> json.JSONDecoder:
     """Return a JSON decoder that raises ValueError for infinite or overlong numbers.
 
     Too deep nesting raises RecursionError. `pairs` makes each object.
@@ -228,7 +228,7 @@ class Document:
 _NUMBER_INT = re.compile(r"[-+]?[0-9]+")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]{1,40}")
 _NUMBER_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {
+_WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -303,7 +303,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             items = enumerate(node.value)
             return [self.value(item, (*path, i), inside, alias) for i, item in items]
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key_node, value_node in node.value:
             mark = self.mark(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
@@ -419,7 +419,7 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
     raise ConfigurationError(f"{place}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
 
 
-def from_values(data: dict[str, Any], name: str) -> Document:
+def from_values(data: dict[str, object], name: str) -> Document:
     """Return a document of values without a file (an effective configuration, `--site`)."""
     return Document(deepcopy(data), {}, name)
 

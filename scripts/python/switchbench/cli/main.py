@@ -144,7 +144,7 @@ def _add_arguments(
         found = _ARGUMENT.fullmatch(written)
         assert found is not None, line
         option, value, times = found["option"], found["value"], found["times"]
-        more: dict[str, Any] = {"help": words}
+        more: dict[str, object] = {"help": words}
         if found["dest"]:
             more["dest"] = found["dest"]
         if value is None:

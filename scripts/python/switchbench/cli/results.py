@@ -221,7 +221,7 @@ def _history(args: argparse.Namespace) -> int:
     return 1 if found.worse else 0
 
 
-def _print_or_write(value: dict[str, Any], file: str | None, show: Callable[[], None]) -> None:
+def _print_or_write(value: dict[str, object], file: str | None, show: Callable[[], None]) -> None:
     """Print a value as JSON for the file `-`; else show the tables, and write the file if given."""
     if file == "-":
         print_json(value)

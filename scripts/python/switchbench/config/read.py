@@ -97,7 +97,7 @@ def read(conf: Path | None, options: Options = ()) -> CheckedConfiguration:
     return check(document_of(conf, options))
 
 
-def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedConfiguration:
+def read_values(values: dict[str, object], without: Sequence[str] = ()) -> CheckedConfiguration:
     """Read a configuration from values, such as an effective one, without some hosts."""
     return check(from_values(values, "configuration"), without)
 
@@ -191,7 +191,7 @@ _WHERE_KEYS = (
 
 def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) -> dict[str, Any]:
     """Return a checked clause."""
-    values: dict[str, Any] = clause.given()
+    values: dict[str, object] = clause.given()
     values["where"] = {
         key: _where(key, value, (*path, "where", key), document)
         for key, value in (clause.where or {}).items()

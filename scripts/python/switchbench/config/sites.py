@@ -157,7 +157,7 @@ def _problem(
 def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
     own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
     line_rate_bps = model.line_rate or node.line_rate_bps
-    engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
+    engine: dict[str, object] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
     if routed:  # the sum of all its links' rates, which it cannot exceed
         rates = [own.rate_bps] if own.module else []
         rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]

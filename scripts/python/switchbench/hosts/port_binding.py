@@ -28,9 +28,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 ROOT = Path("/")  # tests use another folder
+Record: TypeAlias = "dict[str, Any]"  # JSON object of ip(8), or of the journal
 JOURNAL = "/var/lib/switchbench/bind.json"
 VERSION = 1
 BOOT_ID = "proc/sys/kernel/random/boot_id"
@@ -157,9 +161,9 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def objects(*words: str) -> list[dict[str, Any]]:
+def objects(*words: str) -> list[Record]:
     """Return the objects that ip(8) lists, with all details."""
-    found: list[dict[str, Any]] = json.loads(run("ip", "-json", "-details", *words) or "[]")
+    found: list[Record] = json.loads(run("ip", "-json", "-details", *words) or "[]")
     return [one for one in found if one]
 
 
@@ -175,7 +179,7 @@ PLAIN = (
 ASSIGNED = ipaddress.ip_network("2000::/3")  # all assigned unicast addresses of IPv6
 
 
-def hops_of(route: dict[str, Any]) -> list[str]:
+def hops_of(route: Record) -> list[str]:
     """Return the interfaces by which a route leaves; `ANY` where a next hop object hides them."""
     found = [hop["dev"] for hop in (route, *route.get("nexthops", [])) if "dev" in hop]
     return found or [ANY]
@@ -200,7 +204,7 @@ def way_to(address: str) -> list[str]:
     return [hop for route in routes if is_unicast(route) for hop in hops_of(route)]
 
 
-def is_unicast(route: dict[str, Any]) -> bool:
+def is_unicast(route: Record) -> bool:
     """Return true for a route that forwards packets."""
     return bool(route.get("type", "unicast") == "unicast")
 
@@ -242,7 +246,7 @@ def critical_uses(connection: str) -> list[tuple[str, str]]:
     return uses
 
 
-def way_of(tunnel: dict[str, Any]) -> list[str]:
+def way_of(tunnel: Record) -> list[str]:
     """Return the interfaces by which a tunnel's packets leave, from the tunnel's settings."""
     settings = tunnel["linkinfo"].get("info_data", {})
     if "link_netnsid" in tunnel:
@@ -417,7 +421,7 @@ def synced_folder(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def write_journal(path: str, journal: dict[str, Any]) -> None:
+def write_journal(path: str, journal: Record) -> None:
     """Write a new journal atomically, synced to disk with its folder's entry."""
     temporary = f"{path}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -441,7 +445,7 @@ def write_journal(path: str, journal: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | None]:
+def opened_journal(path: str, lock: bool = False) -> Iterator[Record | None]:
     """Open the journal, optionally locked against other processes; None without a journal."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -475,10 +479,10 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | N
         yield parsed(path, file.read())
 
 
-def parsed(path: str, text: str) -> dict[str, Any]:
+def parsed(path: str, text: str) -> Record:
     """Return the journal in a text; BindError for one of another version."""
     try:
-        journal: dict[str, Any] = json.loads(text)
+        journal: Record = json.loads(text)
         if journal["switchbench_bind"] != VERSION:
             raise ValueError("another version")
     except (ValueError, LookupError, TypeError) as error:
@@ -489,7 +493,7 @@ def parsed(path: str, text: str) -> dict[str, Any]:
     return journal
 
 
-def is_past(journal: dict[str, Any]) -> bool:
+def is_past(journal: Record) -> bool:
     """Return true for a journal that was written before the last boot."""
     return bool(journal["boot"]) and journal["boot"] != read(at(BOOT_ID))
 
@@ -522,7 +526,7 @@ MADE_BY_KERNEL = re.compile(r" proto (1|2|9)\b")
 FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 
 
-def read_interface(name: str) -> dict[str, Any]:
+def read_interface(name: str) -> Record:
     """Return name, MAC, MTU, state, addresses and routes of an interface.
 
     Addresses and routes are in ip(8)'s own words, which it accepts again.
@@ -547,7 +551,7 @@ def read_interface(name: str) -> dict[str, Any]:
     }
 
 
-def words_of(address: dict[str, Any]) -> str:
+def words_of(address: Record) -> str:
     """Return an address in the words that `ip address replace` takes."""
     length = f"/{address['prefixlen']}"
     peer = address.get("address")
@@ -561,7 +565,7 @@ def words_of(address: dict[str, Any]) -> str:
     return " ".join([*words, *(flag for flag in FLAGS if address.get(flag))])
 
 
-def write_interface(name: str, state: dict[str, Any]) -> None:
+def write_interface(name: str, state: Record) -> None:
     """Restore an interface's name and settings from a journal."""
     now, new = read_interface(name), state["name"]
     for key, word in (("name", "name"), ("mac", "address"), ("mtu", "mtu")):
@@ -645,7 +649,7 @@ def bind(args: argparse.Namespace) -> bool:
     with opened_journal(args.journal, lock=True) as past:
         if past is not None and is_past(past):  # its devices are back by themselves
             remove(args.journal)
-    journal: dict[str, Any] = {
+    journal: Record = {
         "switchbench_bind": VERSION,
         "boot": read(at(BOOT_ID)),
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -692,7 +696,7 @@ def remove(path: str) -> None:
         raise BindError(f"The journal {path} can't be removed: {error.strerror}.", 3) from error
 
 
-def await_interface(pci: str, state: dict[str, Any]) -> str:
+def await_interface(pci: str, state: Record) -> str:
     """Wait for the interface with this number on the device; return its present name, or ""."""
     name, named = "", 0
     for _ in range(APPEAR_TRIES):
@@ -704,7 +708,7 @@ def await_interface(pci: str, state: dict[str, Any]) -> str:
     return name
 
 
-def restore_device(entry: dict[str, Any]) -> None:
+def restore_device(entry: Record) -> None:
     """Restore one device's driver and interfaces from its journal entry."""
     pci = entry["pci"]
     block(
@@ -726,7 +730,7 @@ def restore_device(entry: dict[str, Any]) -> None:
     say(f"PCI device {pci}: back at {entry['driver'] or 'no driver'}.")
 
 
-def restore_all(journal: dict[str, Any]) -> BindError | None:
+def restore_all(journal: Record) -> BindError | None:
     """Restore all devices, the last change first, despite errors; return the first error."""
     first = None
     for entry in reversed(journal["devices"]):
@@ -739,7 +743,7 @@ def restore_all(journal: dict[str, Any]) -> BindError | None:
     return first
 
 
-def check_holders(journal: dict[str, Any]) -> None:
+def check_holders(journal: Record) -> None:
     """Raise BindError while a process has one of the devices open."""
     nodes = {}
     for entry in journal["devices"]:

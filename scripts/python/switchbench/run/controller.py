@@ -100,7 +100,7 @@ class Controller:
     def __init__(
         self,
         run: Run,
-        job: Mapping[str, Any],
+        job: Mapping[str, object],
         directory: RunDirectory,
         watcher: Watcher,
         begun: Begun | None = None,
