@@ -35,10 +35,15 @@ class Fabric:
 
     Frames pass through switches. They pass through hosts only where these are `routers`, as in a
     network whose nodes forward IP (Salmon et al. 1998, section 2.1).
+
+    Attributes
+    ----------
+    hosts : tuple[str, ...]
+        Host names in rank order.
     """
 
     name: str
-    hosts: tuple[str, ...]  # host names in rank order
+    hosts: tuple[str, ...]
     switches: tuple[str, ...]
     links: tuple[CableBundle, ...]
     routers: frozenset[str] = frozenset()
@@ -117,20 +122,27 @@ class Routes:
     A host on one cable is stored as this cable and the place at its other end. Only places, which
     are switches and hosts of several cables, have a routing table, so that thousands of hosts fit
     in memory.
+
+    Attributes
+    ----------
+    resources : list[tuple[str, str]]
+        Ends (from, to) of each direction of each link, by resource number.
+    capacity_bps : Rates
+        Layer-1 rate of each resource.
+    nothing : int
+        Number of a resource without a limit, which pads paths that are shorter than others.
+    limit_bps : Rates
+        The capacities, followed by the capacity of `nothing`.
     """
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         ends = [(link.a, link.b) for link in fabric.links]
-        # Ends (from, to) of each direction of each link, by resource number.
         self.resources: list[tuple[str, str]] = [*ends, *((b, a) for a, b in ends)]
-        # Layer-1 rate of each resource.
         self.capacity_bps: Rates = np.array(
             [link.rate_bps for link in fabric.links] * 2, dtype=np.float64
         )
-        # Number of a resource without a limit, which pads paths that are shorter than others.
         self.nothing = len(self.resources)
-        # The capacities, followed by the capacity of `nothing`.
         self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         near = {name: sorted(fabric.graph.neighbors(name)) for name in fabric.graph}

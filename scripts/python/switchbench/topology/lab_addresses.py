@@ -38,23 +38,39 @@ _GUEST_IPV6 = IPv6Address("2001:2:0:2::")
 
 @dataclass(frozen=True)
 class LabNode:
-    """Names, addresses and line rate of one lab node, as launchers need them."""
+    """Names, addresses and line rate of one lab node, as launchers need them.
+
+    Attributes
+    ----------
+    index : int
+        Position in the topology, from 1.
+    iface : str
+        Interface under test; in a routed lab, the interface to the node's switch.
+    ipv4, ipv6 : str
+        The kernel's addresses on this interface, without prefix length; `tcp` uses them.
+    guest_mac, guest_ipv4, guest_ipv6 : str
+        Addresses that no kernel owns, for raw frames.
+    line_rate_bps : int
+        Layer-1 rate of the node's link per direction; 0 where it is not shaped.
+    module, port : str
+        Switch module and switch port, as shown to users.
+    """
 
     name: str
-    index: int  # position in the topology, from 1
+    index: int
     namespace: Path
-    iface: str  # interface under test; in a routed lab, the interface to the node's switch
+    iface: str
     mac: str
     ipv4: str
-    ipv6: str  # the kernel's addresses on this interface, without prefix length; `tcp` uses them
+    ipv6: str
     guest_mac: str
     guest_ipv4: str
-    guest_ipv6: str  # addresses that no kernel owns, for raw frames
+    guest_ipv6: str
     control_iface: str
     control_ipv4: str
-    line_rate_bps: int  # layer-1 rate of the node's link per direction; 0 where it is not shaped
+    line_rate_bps: int
     module: str
-    port: str  # switch module and switch port, as shown to users
+    port: str
 
 
 def namespace_name(lab: str, node: str) -> str:
