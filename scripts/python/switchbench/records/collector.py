@@ -7,6 +7,7 @@ phase or trial that all nodes have ended. So the rows of a run are consistent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -272,9 +273,9 @@ class Expected:
                     for port in sorted(set(rows.texts(name)) - ranks)[:1]:
                         raise DamagedRecord(f"trial {number} has no rank {port!r}")
                 if table in _SINGLE and own >= 0:
-                    ids = list(zip(*map(rows.texts, _SINGLE[table]), strict=True))
-                    if len(set(ids)) < len(ids):
-                        twice = " ".join(next(one for one in ids if ids.count(one) > 1))
+                    ids = Counter(zip(*map(rows.texts, _SINGLE[table]), strict=True))
+                    if len(ids) < len(rows):
+                        twice = " ".join(ids.most_common(1)[0][0])
                         raise DamagedRecord(
                             f"duplicate {twice} in phase {own} of trial {number}: {table}"
                         )

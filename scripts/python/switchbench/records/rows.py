@@ -104,13 +104,15 @@ class Histogram:
             cut_ns=shift_ns if self.zeros and (shift_ns, bound_ns) != (0, 0) else None,
         )
 
-    def merge(self, other: Histogram) -> None:
-        """Add the times of another histogram, without loss of precision."""
-        for ns, number in other.times.items():
-            self.times[ns] = self.times.get(ns, 0) + number
-        self.no_clock |= other.no_clock
+    def merge(self, *others: Histogram) -> None:
+        """Add the times of other histograms, without loss of precision."""
+        times = self.times
+        for other in others:
+            for ns, number in other.times.items():
+                times[ns] = times.get(ns, 0) + number
+            self.no_clock |= other.no_clock
         for name, together in _TOGETHER.items():
-            known = [n for n in (getattr(self, name), getattr(other, name)) if n is not None]
+            known = [n for one in (self, *others) if (n := getattr(one, name)) is not None]
             setattr(self, name, together(known) if known else None)
 
     def quantile_ns(self, share: float) -> float | None:
@@ -147,8 +149,7 @@ _TOGETHER: dict[str, Callable[[list[int]], int]] = {
 def merged(parts: Iterable[Histogram]) -> Histogram:
     """Return several histograms as one."""
     total = Histogram()
-    for part in parts:
-        total.merge(part)
+    total.merge(*parts)
     return total
 
 
