@@ -349,9 +349,7 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
     if _ON_GPU.search(source.text):
         raise source.refuse(IN_GPU)
     found = tables(source, _PERFTEST)
-    made: list[ImportedFigure] = []
-    for table in found:
-        made += _perftest_figures(source, table)
+    made = [one for table in found for one in _perftest_figures(source, table)]
     if not made:
         raise source.refuse(
             f"perftest's {found[0].title[1]} has no results: it failed, or this is the end that "

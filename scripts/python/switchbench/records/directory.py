@@ -228,9 +228,9 @@ def replace_json(path: Path, value: Mapping[str, object]) -> None:
     replace_bytes(path, _json(value))
 
 
-def _json(value: Mapping[str, object]) -> bytes:
+def _json(value: Mapping[str, object], indent: int | None = 1) -> bytes:
     try:
-        return to_json(value, indent=1, inf_nan_mode="null") + b"\n"
+        return to_json(value, indent=indent, inf_nan_mode="null") + b"\n"
     except PydanticSerializationError as error:
         raise RunError(f"the file can't be written as JSON: {error}") from None
 
@@ -264,11 +264,8 @@ _PORTS = TypeAdapter(dict[str, Port])
 
 def write_plan(directory: Path, run: Run) -> None:
     """Write plan.json; on an error the old file remains."""
-    try:
-        content = to_json({"schema": PLAN_SCHEMA, **_packed(_RUN.dump_python(run, mode="json"))})
-    except PydanticSerializationError as error:
-        raise RunError(f"the file can't be written as JSON: {error}") from None
-    replace_bytes(directory / PLAN, content + b"\n")
+    packed = _packed(_RUN.dump_python(run, mode="json"))
+    replace_bytes(directory / PLAN, _json({"schema": PLAN_SCHEMA, **packed}, None))
 
 
 def read_plan(directory: Path) -> Run:

@@ -78,17 +78,9 @@ class Histogram:
         numbers = (np.asarray(row[name]).tolist() for name in ("bucket", "bucket_count"))
         for bucket, number in zip(*numbers, strict=True):
             times[_MIDDLE[bucket]] = times.get(_MIDDLE[bucket], 0) + number
-        return cls(
-            times=times,
-            count=row["count"],
-            sum_ns=row["sum_ns"],
-            min_ns=row.get("min_ns"),
-            max_ns=row.get("max_ns"),
-            lost=row.get("lost"),
-            bound_ns=row.get("bound_ns"),
-            no_clock=row.get("kind") == ONE_WAY and row.get("bound_ns") is None,
-            zeros=times.get(0, 0),
-        )
+        own: Row = {name: row.get(name) for name in _OF_ROW}
+        no_clock = row.get("kind") == ONE_WAY and row.get("bound_ns") is None
+        return cls(times=times, no_clock=no_clock, zeros=times.get(0, 0), **own)
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
         """Return the one-way delays shifted by a correction of clocks and its bound."""
@@ -138,7 +130,8 @@ class Histogram:
         return sum(self.times.values()) == self.count
 
 
-# Functions that combine the known numbers of two histograms.
+_OF_ROW = ("count", "sum_ns", "min_ns", "max_ns", "lost", "bound_ns")
+# Functions that combine the known numbers of histograms.
 _TOGETHER: dict[str, Callable[[list[int]], int]] = {
     **dict.fromkeys(("count", "sum_ns", "zeros", "lost"), sum),
     **dict.fromkeys(("max_ns", "bound_ns", "cut_ns"), max),

@@ -199,12 +199,6 @@ def _keys(form: Record) -> dict[str, str]:
     return {**found, **form.get("must", {})}
 
 
-def _form(keys: Mapping[str, str]) -> Any:
-    found = typed("Record", keys, _KINDS)
-    found.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
-    return found
-
-
 class DamagedRecord(ConfigurationError):
     """Error of a line that is no record, or of a record that contradicts its form or its run."""
 
@@ -244,4 +238,6 @@ def checked(record: Record) -> Record:
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_form(_RECORD | _keys(_RECORDS["records"][kind]) | _RECORD))
+    form = typed("Record", _RECORD | _keys(_RECORDS["records"][kind]) | _RECORD, _KINDS)
+    form.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
+    return TypeAdapter(form)
