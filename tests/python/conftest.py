@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 import yaml
 
+from hostkit import in_path, program, ssh_script
 from switchbench.cli.main import main
 
 hypothesis.settings.register_profile("busy machine", deadline=None)
@@ -67,6 +68,12 @@ class Command:
         said = self(*words)
         assert (said.status, said.out, said.err.count("\n")) == (status, "", 1), said
         return said.err
+
+
+@pytest.fixture
+def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an ssh that stays on this machine."""
+    return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(""))
 
 
 @pytest.fixture

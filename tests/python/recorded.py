@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from rich.console import Console
 
 from switchbench.analysis.sealing import fix_clauses, seal
 from switchbench.analysis.summary import Summary, gather
@@ -23,6 +25,7 @@ from switchbench.records.rows import PhaseRows
 from switchbench.records.schema import Record, arrow_schema
 from switchbench.records.store import TableFile, TableWriter, finish, parquet_file, stream_files
 from switchbench.records.summary_form import summary_schema
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     FRAME_PAYLOAD,
     LINE_BPS,
@@ -51,6 +54,14 @@ def validate_summary(summary: Any) -> None:
     fault = best_match(_validator().iter_errors(summary))
     if fault is not None:
         raise fault
+
+
+def printed(summary: Any, width: int = 120, every_phase: bool = False) -> str:
+    """Return what a terminal of this width shows of a summary."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, no_color=True)
+    SummaryPrinter(summary, console, every_phase).print("results/x")
+    return stream.getvalue()
 
 
 # --- summaries and results directories of records, as the controller makes them -------------------

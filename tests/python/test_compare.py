@@ -213,15 +213,6 @@ def test_repeats_that_took_no_turns_are_less_sure(tmp_path: Path, cli: Command) 
     assert widths[1] > 1.5 * widths[0]
 
 
-def test_tcp_in_one_directory_against_dpdk_in_another(tmp_path: Path, cli: Command) -> None:
-    a, b = (
-        simulate(tmp_path / name, Choice(8, transports=(name,), patterns=("pairs",), repeats=2))
-        for name in ("tcp", "dpdk")
-    )
-    comparison = only(cli, a, b)
-    assert (len(comparison["pairs"]), comparison["differing"]) == (1, [])
-
-
 def test_hosts_and_switches_of_other_names(tmp_path: Path, cli: Command) -> None:
     """Hosts may have other names; firmware is the question, and does not hinder."""
     a, b = make(tmp_path / "a", SLOW), make(tmp_path / "b", FAST, hosts=("east1", "east2"))
@@ -465,10 +456,7 @@ def test_holm() -> None:
 MIB = 1 << 20
 
 
-Key = tuple[str, str, int, int | None]  # measure, programs, ranks and size
-
-
-def figures(cli: Command, *words: object, status: int = 0) -> dict[Key, tuple[float, float]]:
+def figures(cli: Command, *words: object, status: int = 0) -> dict[Any, tuple[float, float]]:
     """Return the values of both sides."""
     one = only(cli, *words, status=status)
     found = {}
@@ -493,57 +481,7 @@ def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
     return path
 
 
-def test_imb_beside_osu(tmp_path: Path, cli: Command) -> None:
-    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
-    found = figures(cli, imb, osu)
-    assert found["allreduce_time", "imb osu", 4, 4] == (35.6, 35.4)
-    assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
-    # PingPing as it is, bibw by half
-    expected = pytest.approx((114.22 * 8, 230.20 * 4))
-    assert found["both_ways_rate", "imb osu", 2, MIB] == expected
-    assert not any(key[0] == "sendrecv_rate" for key in found)  # OSU has no such test
-
-
-def test_ours_beside_iperf3(tmp_path: Path, cli: Command) -> None:
-    """Two ranks over TCP; both directions at once are iperf3's --bidir, and not its single."""
-    iperf3 = bring_in(
-        tmp_path / "iperf3",
-        *(FOREIGN / f"iperf3-client_{name}.json" for name in ("single", "bidir")),
-    )
-    mine = ours(tmp_path / "mine", 12000.0)
-    (((key, values)),) = figures(cli, mine, iperf3).items()
-    assert key == ("both_ways_rate", "tcp iperf3", 2, None)
-    assert values == (12000.0, pytest.approx((27774.06 + 3200.99) / 2, rel=1e-4))
-
-
-def test_a_load_below_the_line_is_no_rate_of_the_network(tmp_path: Path, cli: Command) -> None:
-    iperf3 = bring_in(tmp_path / "iperf3", FOREIGN / "iperf3-client_bidir.json")
-    mine = ours(tmp_path / "mine", intended_load=80.0)
-    assert figures(cli, mine, iperf3, status=2) == {}
-
-
-def with_summary(mine: Path, **parts: Any) -> Path:
-    """Replace parts of a summary."""
-    summary = json.loads((mine / SUMMARY).read_text())
-    replace_json(mine / SUMMARY, summary | parts)
-    return mine
-
-
-def test_our_messages_there_and_back(tmp_path: Path, cli: Command) -> None:
-    mine = ours(tmp_path / "mine")
-    messages = json.loads((mine / SUMMARY).read_text())["messages"]
-    point = blank("CurvePoint") | {"size": 8, "bandwidth_mbps": 6.1}
-    point["latency_us"] |= {"mean": 10.5}
-    curve = blank("Curve") | {"transport": "tcp", "network": "lab", "ranks": 2}
-    messages["curves"] = [curve | {"points": [point]}]
-    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    found = figures(cli, with_summary(mine, messages=messages), imb)
-    assert found["pingpong_time", "tcp imb", 2, 8] == (10.5, 11.31)
-    assert found["pingpong_rate", "tcp imb", 2, 8] == (6.1, pytest.approx(0.71 * 8))
-
-
-def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> dict[str, Any]:
+def function(name: str, time_us: float, size: int, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return a summary's entry of a collective function on 4 ranks."""
     times = blank("RepetitionTimes") | {"mean": time_us, "slowest_rank": time_us}
     return {
@@ -554,33 +492,34 @@ def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> d
     }
 
 
-def test_our_steps_beside_imb(tmp_path: Path, cli: Command) -> None:
-    """By IMB's definitions they are its figures, at each setting its own, and a ping-pong among
-    four is of two."""
-    functions = [
-        function("allreduce", 20000.0, algorithm="ring", batch=1),
-        function("allreduce", 14000.0, algorithm="ring", batch=100),
-        function("pingpong", 24.0, size=8),
-        function("exchange", 18000.0, algorithm="ring"),
-    ]
-    mine = with_summary(ours(tmp_path / "mine"), steps=blank("Steps") | {"functions": functions})
-    found = figures(cli, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
-    assert found["allreduce_time", "tcp ring imb", 4, MIB] == (20000.0, 14260.0)
-    assert found["allreduce_time", "tcp ring batch=100 imb", 4, MIB] == (14000.0, 14260.0)
-    assert found["ring_rate", "tcp ring imb", 4, MIB][0] == pytest.approx(8 * MIB / 18000)
-    assert found["pingpong_time", "tcp imb", 2, 8] == (12.0, 11.31)
+def side(path: Path, files: Sequence[str] = (), ranks: int | None = None, **result: Any) -> Path:
+    """Return other programs' results, or one of ours with functions or a curve of messages."""
+    if files:
+        return bring_in(path, *(FOREIGN / name for name in files), ranks=ranks)
+    functions = [function(*one) for one in result.pop("functions", ())]
+    curve = [blank("Curve") | one for one in result.pop("curves", ())]
+    for one in curve:
+        one["points"] = [blank("CurvePoint") | point for point in one["points"]]
+    ours(path, **result)
+    summary = json.loads((path / SUMMARY).read_text())
+    summary["messages"]["curves"] = curve
+    summary["steps"] = blank("Steps") | {"functions": functions}
+    replace_json(path / SUMMARY, summary)
+    return path
 
 
-def test_several_programs_in_one_result(tmp_path: Path, cli: Command) -> None:
-    """Each program is compared with those of the other result, or with the same one alone."""
-    both = bring_in(tmp_path / "both", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
-    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt")
-    found = figures(cli, both, osu)
-    assert ("pingpong_time", "imb osu", 2, 8) in found
-    assert ("pingpong_time", "hpcc osu", 2, 8) in found
-    assert ("pingpong_time", "hpcc osu", 2, MIB) not in found
-    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    assert {key[1] for key in figures(cli, both, imb)} == {"imb imb"}
+@pytest.mark.rows
+def test_programs_side_by_side(
+    one: dict[str, Any], other: dict[str, Any], found: list[Any], lacks: list[Any],
+    tmp_path: Path, cli: Command,
+) -> None:  # fmt: skip
+    """Figures by measure, programs, ranks and size; `lacks`: how none of their keys begins."""
+    sides = [side(tmp_path / str(n), **keys) for n, keys in enumerate((one, other))]
+    seen = figures(cli, *sides, status=0 if found else 2)
+    for *key, base, others in found:
+        assert seen[tuple(key)] == pytest.approx((base, others))
+    assert {key[1] for key in seen} == {key[1] for key in found}
+    assert not any(key[: len(part)] == tuple(part) for part in lacks for key in seen)
 
 
 def test_values_of_several_files_are_repeats(tmp_path: Path, cli: Command) -> None:
@@ -859,22 +798,6 @@ def run_of(path: Path, processes: int, hpl: float, ring_by_hpl: float, **more: A
     )
 
 
-def test_figures_2_and_4_have_the_ratios_of_the_text(tmp_path: Path) -> None:
-    """A process's ring bandwidth times the processes, by HPL, whatever HPL is."""
-    files = []
-    for place, printed in enumerate(PAPER["ring_by_hpl"]):
-        processes, hpl = printed["processes"], (1.0 + place) * TERA
-        stream = PAPER["stream_by_hpl"][0]["least"] * hpl / processes / GIGA
-        file = tmp_path / f"{place}.txt"
-        files.append(run_of(file, processes, hpl, printed["ratio"], StarSTREAM_Copy=stream))
-    rows = ratios(bring_in(tmp_path / "out", *files))["systems"]
-    by_processes = {row["processes"]: row for row in rows}
-    for printed in PAPER["ring_by_hpl"]:
-        row = by_processes[printed["processes"]]
-        assert row["ring / HPL, B/kFlop"] == pytest.approx(printed["ratio"], rel=1e-5)
-        assert row["STREAM / HPL, B/Flop"] == pytest.approx(2.67, rel=1e-5)
-
-
 def test_all_axes_of_figure_5(tmp_path: Path) -> None:
     """One system has what Table 2 has as the greatest, the other half of each ratio."""
     table, places = PAPER["table2"], []
@@ -893,7 +816,10 @@ def test_all_axes_of_figure_5(tmp_path: Path) -> None:
             RandomlyOrderedRingLatency_usec=1 / (share * table["ring_latency"]),
         )
         places.append(bring_in(tmp_path / name, file))
-    axes = ratios(*places)["ratios"]
+    found = ratios(*places)
+    axes = found["ratios"]
+    best = max(row["STREAM / HPL, B/Flop"] for row in found["systems"])
+    assert best == pytest.approx(table["stream"], rel=1e-5)
     assert sorted(axis["1 is"] for axis in axes) == pytest.approx(sorted(table.values()), rel=1e-5)
     for axis in axes:
         assert (axis["best 512"], axis["half 512"]) == (1.0, pytest.approx(0.5, rel=1e-5))

@@ -41,7 +41,6 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Repeats, Run
 from switchbench.plan.chosen import trials_again
 from switchbench.plan.documents import trial_document
-from switchbench.records import store
 from switchbench.records.directory import LineFile, RunDirectory, read_plan, write_plan
 from switchbench.records.store import Begun, finish, resume
 from switchbench.records.summary_form import summary_schema
@@ -458,6 +457,7 @@ def trials_in(path: Path) -> set[int | None]:
 
 
 def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
+    """What was measured before is in the summary, and its removal is noticed."""
     bench = busy_bench(tmp_path / "run", 3)
     outcome = bench.conduct(node1="busy")
     assert outcome.faults == []
@@ -479,6 +479,17 @@ def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
     assert summary["run"]["remeasured_phases"] == 1
     assert trials_in(bench.path) == {None, 0, 1}
     assert trials_in(bench.path / "superseded") == {0, 2, 3}
+    jsonschema.validate(summary, summary_schema())
+    before = summary["superseded"]
+    assert [(e["trial"], e["phase"]) for e in before] == [(0, 0), (0, 0)]
+    assert all(e["reason"] == "node1:e0: offered 50.0 % less than intended" for e in before)
+    begun = {"errors": [], "exit_status": 0, "run": about()}
+    assert remade(read_plan(bench.path), bench.path, begun)["superseded"] == before
+    shutil.rmtree(bench.path / "superseded")
+    with pytest.raises(
+        ConfigurationError, match=r"superseded, the tables of .* measured again, is missing"
+    ):
+        remade(read_plan(bench.path), bench.path, begun)
 
 
 def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
@@ -519,23 +530,6 @@ def test_a_node_that_ends_twice_does_not_stand_for_another(tmp_path: Path) -> No
     assert run.remeasured == 0
 
 
-def test_a_full_disk_leaves_the_records_as_they_came(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = busy_bench(tmp_path / "run", 1)
-    outcome = bench.conduct(node1="busy")
-    before = list(records_in(bench.path))
-
-    def full(*_arguments: Any, **_more: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(store.pq.ParquetWriter, "write_table", full)
-    with pytest.raises(RunError, match="No space left on device: the tables stay as they were"):
-        finish(bench.path, replace(bench.run, again=outcome.again))
-    assert list(records_in(bench.path)) == before
-    assert not [*bench.path.glob("*.parquet"), *bench.path.glob(".*.new")]
-
-
 def test_a_phase_in_which_the_network_lost_frames_is_not_measured_again(tmp_path: Path) -> None:
     """Its host was busy, and its cable was cut: the loss stays in counts and findings."""
     bench = busy_bench(tmp_path / "run", 3)
@@ -546,26 +540,6 @@ def test_a_phase_in_which_the_network_lost_frames_is_not_measured_again(tmp_path
     assert [entry["lost_frames"] for entry in summary["trials"]] == [400, 0]
     assert summary["trials"][0]["tester_limited"] != []
     assert [(f["kind"], f["count"]) for f in summary["findings"]] == [("unexplained", 400)]
-
-
-def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
-    tmp_path: Path,
-) -> None:
-    bench = busy_bench(tmp_path / "run", 3)
-    outcome = bench.conduct(node1="busy")
-    run = finish(bench.path, replace(bench.run, again=outcome.again))
-    summary = summary_again(run, bench.path)
-    jsonschema.validate(summary, summary_schema())
-    before = summary["superseded"]
-    assert [(e["trial"], e["phase"]) for e in before] == [(0, 0), (0, 0)]
-    assert all(e["reason"] == "node1:e0: offered 50.0 % less than intended" for e in before)
-    begun = {"errors": [], "exit_status": 0, "run": about()}
-    assert remade(read_plan(bench.path), bench.path, begun)["superseded"] == before
-    shutil.rmtree(bench.path / "superseded")
-    with pytest.raises(
-        ConfigurationError, match=r"superseded, the tables of .* measured again, is missing"
-    ):
-        remade(read_plan(bench.path), bench.path, begun)
 
 
 def test_only_streams_are_measured_again() -> None:

@@ -18,7 +18,6 @@ from recorded import validate_summary
 from switchbench.config import read
 from switchbench.importers import directory as kinds
 from switchbench.records.directory import SUMMARY, load_summary, replace_json
-from switchbench.render.tables import TABLES
 from switchbench.topology.cabling import lldp_neighbours
 
 INPUTS = sorted(path.name for path in FOREIGN.iterdir() if path.suffix not in (".md", ".yaml"))
@@ -160,21 +159,15 @@ def test_an_interface_with_several_neighbours_is_not_blamed() -> None:
 # --- `switchbench import` -------------------------------------------------------------------------
 
 
-def imported(tmp_path: Path, *names: str) -> list[dict[str, Any]]:
-    """Return the figures of these files, as a directory's summary has them."""
-    summary = load_summary(bring_in(tmp_path / "out", *(FOREIGN / name for name in names)))
-    validate_summary(summary)
-    entries: list[dict[str, Any]] = summary["imported"]
-    return entries
-
-
 # --- the directory -----------------------------------------------------------------------------
 
 
 def test_originals_are_kept(tmp_path: Path) -> None:
-    entries = imported(tmp_path, "hpcc-2.txt", "imb-2019.txt", "hpcc-2.txt")
-    out = tmp_path / "out"
-    assert {one["file"] for one in entries} == {
+    names = ("hpcc-2.txt", "imb-2019.txt", "hpcc-2.txt")
+    out = bring_in(tmp_path / "out", *(FOREIGN / name for name in names))
+    summary = load_summary(out)
+    validate_summary(summary)
+    assert {one["file"] for one in summary["imported"]} == {
         "originals/hpcc-2.txt", "originals/imb-2019.txt", "originals/hpcc-2-2.txt",
     }  # fmt: skip
     for kept in (out / "originals").iterdir():
@@ -211,14 +204,3 @@ def test_table_of_a_damaged_figure(damage: Any, tmp_path: Path, cli: Command) ->
     replace_json(out / SUMMARY, summary)
     said = cli.refuses("table", out)
     assert re.match(r"switchbench: .*summary\.json is damaged: at `imported\.0", said)
-
-
-def test_table_and_report_show_what_was_imported(tmp_path: Path, cli: Command) -> None:
-    imported(tmp_path, "hpcc-4.txt")
-    out = tmp_path / "out"
-    assert "RandomlyOrderedRingBandwidth_GBytes" in cli.prints("table", out)
-    table = TABLES["imported"](load_summary(out))
-    assert table is not None
-    assert table.rows == 31
-    cli.prints("report", out)
-    assert "Other programs" in (out / "report.html").read_text()

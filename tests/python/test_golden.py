@@ -7,14 +7,11 @@ Transcripts are written by: PYTHONPATH=tests/system python tests/python/test_gol
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import json
-import math
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,12 +32,11 @@ from recorded import rows_in, write_tables
 from switchbench.analysis import sealing
 from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import remade
-from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.records import results
 from switchbench.records.directory import CONFIGURATION, PLAN, read_plan, write_plan
 from switchbench.records.schema import FORM, TABLES
-from switchbench.records.summary_form import plan_key
 from switchbench.render.printer import Table
 from switchbench.render.report import build
 from switchbench.render.report.build import Facts, Glance, Sentences, Words
@@ -48,16 +44,10 @@ from switchbench.render.report.chart import Figure
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import make_run, make_site, make_trial
 
-Key = tuple[int, int, str, int]  # trial, repeat, network, phase
-
 
 @pytest.fixture(params=golden.NAMES)
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return golden.unpack(request.param, tmp_path)
-
-
-def test_ten_are_kept() -> None:
-    assert len(golden.NAMES) == 10
 
 
 def test_the_summary_stays_what_it_was(directory: Path) -> None:
@@ -69,28 +59,10 @@ def test_the_summary_stays_what_it_was(directory: Path) -> None:
 def test_streams_say_what_parquet_says(directory: Path, tmp_path: Path) -> None:
     """The summary of the same rows in streams, in any order of trials, is the same."""
     kept, run = golden.kept_summary(directory), read_plan(directory)
-    before = flow_table(directory)
     for file in directory.glob("*.parquet"):
         file.unlink()
     write_tables(directory, run, golden.records_of(directory.name))
     assert remade(run, directory, kept) == kept
-    assert flow_table(directory) == {
-        key: pytest.approx(sums, nan_ok=True) for key, sums in before.items()
-    }
-
-
-def flow_table(directory: Path) -> dict[Key, tuple[float, float, float]]:
-    """Return the sums of a phase's flows: offered, lost (NaN: not observed) and Mbit/s."""
-    measured = Measured.load(directory)
-    found = {}
-    for plan in {plan_key(entry): entry for entry in measured.summary["trials"]}.values():
-        flows = measured.flows(plan)
-        assert flows is not None
-        for phase in np.unique(flows.phase):
-            here = flows.phase == phase
-            sums = (flows.offered, flows.lost, flows.mbps)
-            found[*plan_key(plan), int(phase)] = tuple(float(one[here].sum()) for one in sums)
-    return found
 
 
 _CUT_SHORT = "stopped"
@@ -243,24 +215,6 @@ def test_an_example_of_the_page_runs(
     assert "limited" in example or capsys.readouterr().out.strip()
 
 
-def test_a_port_received_what_its_flows_did_together(
-    matrices: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    exec(EXAMPLES[1].replace(NAMED, str(matrices)), {})
-    said = {row["dst"]: row["mbps_sum_mean"] for row in ast.literal_eval(capsys.readouterr().out)}
-    phases: dict[str, dict[tuple[object, ...], list[float | None]]] = {}
-    for row in rows_in(matrices, "flows"):
-        moment = tuple(row.get(key) for key in ("trial", "repeat", "network", "phase"))
-        bits, ns = (row.get(f"received_window_{key}") for key in ("payload_bytes", "ns"))
-        rate = 8e3 * bits / ns if bits is not None and ns else None
-        phases.setdefault(row["dst"], {}).setdefault(moment, []).append(rate)
-    for port, rates in phases.items():
-        sums = [math.fsum(of) for of in rates.values() if None not in of]
-        assert said.pop(port) == pytest.approx(math.fsum(sums) / len(sums))
-    assert any(len(of) > 1 for rates in phases.values() for of in rates.values())
-    assert said == {}
-
-
 @pytest.mark.parametrize("name", ["flows", "ports", "phases", "histograms"])
 def test_the_keys_of_the_page_name_one_row(name: str, matrices: Path) -> None:
     (line,) = re.findall(rf"## {name}\n\n.* Keys: (.*)\.\n", COLUMNS.read_text())
@@ -298,30 +252,6 @@ def test_tables_plan_and_summary(matrices: Path) -> None:
     assert len(run.flows) > 100
     assert run.summary["run"]["id"] == golden.kept_summary(matrices)["run"]["id"]
     assert len(run.plan.trials) == len({plan["trial"] for plan in run.summary["plans"]})
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (lambda d: (d / "flows.parquet").write_text("x"), "flows.parquet can't be read as Parquet"),
-        (lambda d: shutil.copy(d / "ports.parquet", d / "flows.parquet"), "lacks the column src"),
-        (
-            lambda d: pq.write_table(
-                pq.read_table(d / "flows.parquet").drop_columns("sent_frames"), d / "flows.parquet"
-            ),
-            "lacks the column sent_frames",
-        ),
-    ],
-)
-def test_what_is_damaged_is_said_and_the_rest_is_read(
-    damage: object, sentence: str, matrices: Path
-) -> None:
-    assert callable(damage)
-    damage(matrices)
-    run = switchbench.load(matrices)
-    with pytest.raises(ConfigurationError, match=sentence):
-        _ = run.flows
-    assert len(run.ports) > 0
 
 
 def test_a_directory_without_results_is_refused(tmp_path: Path) -> None:
@@ -373,12 +303,6 @@ def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
     assert sizes[1] - sizes[0] < 29 * 1000
 
 
-def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="the file can't be written as JSON"):
-        write_plan(tmp_path, make_run(make_site(), about={"x": "\ud800"}))
-    assert not (tmp_path / PLAN).exists()
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Return a run that was really measured, with clauses."""
@@ -402,37 +326,6 @@ def test_a_configuration_of_another_run_is_found(run: Path, cli: Command) -> Non
 
 
 # --- damaged -------------------------------------------------------------------------------------
-
-DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda file: file.unlink(), "is missing: it has the plan that was measured"),
-    "cut": (lambda file: file.write_bytes(file.read_bytes()[:2000]), "is damaged: EOF while"),
-    "binary": (lambda file: file.write_bytes(b"\xff\x00\x1b]0;x"), "is damaged: "),
-    "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/3 does"),
-    "newer": (
-        lambda file: file.write_text('{"schema":"switchbench-plan/4"}'),
-        "has a newer format (switchbench-plan/4",
-    ),
-    "without ports": (
-        lambda file: file.write_text('{"schema":"switchbench-plan/3"}'), "is damaged: KeyError",
-    ),
-    "another form": (
-        lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),
-        "it has no seed; copy it",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_plan_is_one_sentence(name: str, run: Path, cli: Command) -> None:
-    act, words = DAMAGE[name]
-    act(run / PLAN)
-    sealing.seal(run)
-    for command in ("verify", "predict"):
-        said = cli(command, run)
-        (sentence,) = said.err.splitlines()
-        assert (said.status, sentence.isprintable()) == (2, True)
-        assert f"{run / PLAN} " in sentence
-        assert words in sentence
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from conftest import Command
 from recorded import Feed, results, rows_in, write_tables
@@ -39,7 +40,6 @@ from switchbench.records.collector import Expected
 from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary, write_plan
 from switchbench.records.schema import (
     BY_PHASE,
-    LONGEST_LINE,
     TABLES,
     DamagedRecord,
     arrow_schema,
@@ -49,7 +49,7 @@ from switchbench.records.store import parquet_file
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\u202e"
@@ -57,39 +57,18 @@ STRANGE: list[Any] = [
     None, True, -1, 0, 2**63, 2**200, -(2**63), 1.5, 1e308, "", "x", ESCAPE, "\ud800", [], [[]],
     {}, {"x": 1},
 ]  # fmt: skip
-PLACE = {"trial": 0, "repeat": 0, "phase": 0, "network": "lab"}
-ENDS = {"src": "node1:e0", "dst": "node2:e0"}
+
+
+RECORDS: dict[str, list[Json]] = yaml.safe_load(
+    (Path(__file__).parent / "data" / "records.yaml").read_text()
+)
 
 
 def rich_records() -> list[Json]:
     """Return a record of each type that the summary reads."""
+    opened, measured, ended = copy.deepcopy(list(RECORDS.values()))
     records = pair_records()
-    head = {"node": "node1", "transport": "dpdk"}
-    times = {
-        "kind": "round_trip", "unit": "ns", "count": 3, "sum_ns": 30_000, "min_ns": 9000,
-        "max_ns": 11_000, "overflow": 0, "lost": 0, "bound_ns": None,
-        "buckets": "521:1 522:2",
-    }  # fmt: skip
-    records[2:2] = [
-        head | {"type": "port-open", "port": "node1:e0", "network": "lab", "driver": "af_packet",
-                "line_rate_bps": 100_000_000, "queues": 1, "cores": [1]},
-        {"type": "ready", "node": "node1", "clock": "estimated", "clock_reason": "boot ids differ",
-         "clock_id": "a", "clock_offset_ns": 5, "clock_bound_ns": 7},
-    ]  # fmt: skip
-    records[-4:-4] = [
-        {"type": "clock", "node": "node1", "clock": "estimated", "offset_ns": 5, "bound_ns": 7,
-         "shift_ns": 0} | PLACE,
-        {"type": "histogram", "node": "node1"} | PLACE | ENDS | times,
-        {"type": "interval", "node": "node2", "side": "destination", "dst": "node2:e0",
-         "from_ms": 0.1, "at_ms": [100.0, 200.0], "flows": [["node1:e0", [5, 6]]]} | PLACE,
-        {"type": "misdelivered-flow", "node": "node1", "port": "node1:e0", "frames": 2}
-        | PLACE | ENDS,
-        {"type": "event", "node": "node1", "kind": "link-down", "port": "node1:e0", "text": "gone"},
-        {"type": "unreachable", "node": "node2", "trial": 0, "repeat": 0, "received": 1,
-         "sent": 3} | ENDS,
-    ]  # fmt: skip
-    byes = {"type": "bye", "status": 0, "reason": "quit", "dropped_datagrams": 0}
-    return [*records, byes | {"node": "node1"}]
+    return [*records[:2], *opened, *records[2:-4], *measured, *records[-4:], *ended]
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +174,7 @@ def damaged_tables() -> Iterator[tuple[str, Damage]]:
 
 
 def text(name: str, content: bytes) -> Damage:
-    return lambda path: (path / name).write_bytes(content) and None
+    return lambda path: (path / name).write_bytes(content)
 
 
 def details(text: str) -> Damage:
@@ -203,14 +182,18 @@ def details(text: str) -> Damage:
 
 
 FLOWS = "flows.parquet"
+FILES = (FLOWS, SUMMARY, PLAN, sealing.MANIFEST, "configuration.yaml", "clauses.json")
+SPOILT: dict[str, Damage] = {
+    "no": Path.unlink,
+    "an empty": lambda file: file.write_bytes(b""),
+    "a binary": lambda file: file.write_bytes(b"\xff\x00" * 100),
+    "half a": lambda file: file.write_bytes(file.read_bytes()[:500]),
+    "brackets as": lambda file: file.write_bytes(b"[" * 200_000),
+}
 BY_HAND: dict[str, Damage] = {
-    "no flows": lambda path: (path / FLOWS).unlink(),
-    "an empty table": text(FLOWS, b""),
-    "a binary table": text(FLOWS, bytes(range(256)) * 40),
     "a table with a binary end": text(FLOWS, b"PAR1" + bytes(64) + b"@\0\0\0PAR1"),
-    "half a table": lambda path: (path / FLOWS).write_bytes((path / FLOWS).read_bytes()[:500]),
     "a table of something else": table_of("flows", lambda _, __: pa.table({"a": [1]})),
-    "another table": lambda path: shutil.copy(path / "ports.parquet", path / FLOWS) and None,
+    "another table": lambda path: shutil.copy(path / "ports.parquet", path / FLOWS),
     "a stream that is none": text("flows.2.arrows", b"\xff" * 100),
     "copies": more_rows("flows", *[{}] * 500),
     "flows of a phase that is none": more_rows("flows", *({"phase": n} for n in range(1, 300))),
@@ -223,23 +206,12 @@ BY_HAND: dict[str, Damage] = {
     "details that are none": details("x"),
     "details of another type": details("[1]"),
     "details that clear the screen": details(json.dumps({"kind": ESCAPE})),
-    "no summary": lambda path: (path / SUMMARY).unlink(),
-    "an empty summary": text(SUMMARY, b""),
-    "a binary summary": text(SUMMARY, b"\xff\x00" * 100),
-    "a summary of brackets": text(SUMMARY, b"[" * 200_000),
     "a list for a summary": text(SUMMARY, b"[1,2]"),
-    "no configuration": lambda path: (path / "configuration.yaml").unlink(),
-    "a binary configuration": text("configuration.yaml", b"\xff\x00" * 100),
-    "a manifest of brackets": text(sealing.MANIFEST, b"[" * 200_000),
     "a manifest of nothing": text(sealing.MANIFEST, b"{}"),
-    "a configuration of brackets": text("configuration.yaml", b"site: " + b"[" * 20_000),
-    "no plan": lambda path: (path / PLAN).unlink(),
-    "a binary plan": text(PLAN, b"\xff\x00" * 100),
-    "a plan of brackets": text(PLAN, b"[" * 200_000),
-    "half a plan": lambda path: (path / PLAN).write_bytes((path / PLAN).read_bytes()[:500]),
-    "a plan of a newer form": text(PLAN, b'{"schema":"switchbench-plan/4"}'),
-    "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)] and None,
-    "binary clauses": text("clauses.json", b"\xff\x00"),
+    "no plan and no summary": lambda path: [(path / n).unlink() for n in (PLAN, SUMMARY)],
+} | {
+    f"{what} {name}": lambda path, act=act, name=name: act(path / name)  # type: ignore[misc]
+    for (what, act), name in product(SPOILT.items(), FILES)
 }
 
 
@@ -334,19 +306,9 @@ def test_every_command_says_a_sentence(
         assert not OBEYED.search(said.out + said.err), name
 
 
-def fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def device(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/dev/zero")
-
-
 NEVER_ENDING: dict[str, Damage] = {
-    "a FIFO": fifo,
-    "a device": device,
+    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    "a device": lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
     "a terabyte": lambda path: os.truncate(path, 1 << 40),
 }
 
@@ -430,30 +392,9 @@ def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
 
 
 TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
-NO_FORM = "is invalid"
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes", "words"),
-    [
-        ("flow", {"node": "node2"}, "which node node2 does not have"),
-        ("flow", {"node": "node7"}, "which is not in this run"),
-        ("flow", {"trial": 4}, "this run has no trial 4"),
-        ("flow", {"repeat": 4}, "this run has no trial 0, repeat 4"),
-        ("flow", {"phase": 1}, "trial 0 has no phase 1"),
-        ("flow", {"network": "other"}, "trial 0 has no network 'other'"),
-        ("flow", {"dst": "node3:e0"}, "trial 0 has no rank 'node3:e0'"),
-        ("flow", TCP_SIDE | {"measures": {"mss_bytes": 1e308}}, NO_FORM),
-        ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}, NO_FORM),
-        # A trial is a number in records, too, that have none or are not known.
-        ("hello", {"trial": [1]}, "this run has no trial"),
-        ("hello", {"trial": 0, "repeat": {"a": 1}}, "this run has no trial"),
-        ("hello", {"type": "zzz", "trial": [1]}, "this run has no trial"),
-        ("hello", {"control": None}, "a hello record's `control`"),
-        ("hello", {"key": None}, "a hello record's `key`"),
-        ("event", {"text": "x" * LONGEST_LINE}, "the line has"),
-    ],
-)
+@pytest.mark.rows
 def test_a_record_that_no_node_of_the_run_wrote(
     kind: str, changes: Json, words: str, whole: tuple[Path, Run]
 ) -> None:

@@ -28,7 +28,7 @@ import hostkit
 from conftest import Command
 from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__, labs
-from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Process, Site
 from switchbench.cli.hosts import carry_out
 from switchbench.config import read
@@ -39,7 +39,6 @@ from switchbench.run.launch import Launcher, far, launcher_for, ssh
 from switchbench.run.launch.far import Answer, chosen, fan_out
 from switchbench.run.launch.ssh import (
     OpenSsh,
-    SshLauncher,
     resolved,
     side_by_side,
 )
@@ -218,47 +217,6 @@ def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
 
 
 # --- what failures mean --------------------------------------------------------------------------
-
-
-FAKE_SSH = f"""\
-case $host in
-node1) echo "switchbench-node {__version__}"; exit 0;;
-node2) echo "ssh: connect to host node2 port 22: Connection refused" >&2; exit 255;;
-node3) echo "bench@node3: Permission denied (publickey)." >&2; exit 255;;
-node4) echo "node: error while loading shared libraries: libjansson.so.4: no file" >&2; exit 127;;
-esac
-"""
-
-
-@pytest.fixture
-def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an ssh that reaches one of four hosts."""
-    return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(FAKE_SSH))
-
-
-@pytest.mark.usefixtures("fake_ssh")
-def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
-    reached = site(tmp_path)
-    launcher = SshLauncher(reached)
-    with closing(launcher):
-        found = launcher.gather(reached.processes)
-    assert list(found) == ["node2", "node3", "node4"]
-    refused, denied, lacking = found.values()
-    assert refused == (
-        "it can't be reached (connect to host node2 port 22: Connection refused): is it up, and "
-        "its sshd?"
-    )
-    assert denied.startswith("ssh asks for a password, or for a key that it can't use unasked (")
-    assert "lacks a library there" in lacking
-    with pytest.raises(RunError) as error:
-        far.refuse(found)
-    said = str(error.value)
-    assert said.startswith("3 hosts can't take part (node2, node3, node4): node2: it can't be")
-    assert "node3: ssh asks" in said
-    far.refuse({})
-
-
-OWN = "switchbench-node n: warning: control: Connection refused"  # the engine's line, not ssh's
 
 
 @pytest.mark.rows
@@ -551,9 +509,13 @@ every = pytest.mark.parametrize("place", PLACES, indirect=True)
 every_far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"], indirect=True)
 
 
-def gathered(launcher: Launcher, site: Site) -> list[str]:
-    """Start the nodes of far hosts; return the hosts that can't take part."""
-    return list(launcher.gather(site.processes))
+@contextmanager
+def reached(place: Place) -> Iterator[tuple[Launcher, Sequence[Process], dict[str, str]]]:
+    """Start the nodes of far hosts; yield also why some hosts can't take part."""
+    site = place.site()
+    launcher = launcher_for(site)
+    with closing(launcher):
+        yield launcher, site.processes, launcher.gather(site.processes)
 
 
 def started(launcher: Launcher, process: Process) -> subprocess.Popen[bytes]:
@@ -590,14 +552,10 @@ def test_a_nodes_streams_and_status_are_its_process(place: Place) -> None:
 
 @every
 def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
-    site = place.site()
-    launcher = launcher_for(site)
 
     def fails() -> None:
-        with closing(launcher):
-            gathered(launcher, site)
-            with launcher:
-                raise KeyboardInterrupt
+        with reached(place) as (launcher, *_), launcher:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fails()
@@ -611,21 +569,17 @@ def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
 @every_far
 def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
     place.first(f"case $host in node2|node4) {place.cut_off};; esac")
-    site = place.site()
-    launcher = launcher_for(site)
-    with closing(launcher):
-        assert gathered(launcher, site) == ["node2", "node4"]
-        assert launcher.start(site.processes[2], []).poll() is None
+    with reached(place) as (launcher, processes, missing):
+        assert list(missing) == ["node2", "node4"]
+        assert launcher.start(processes[2], []).poll() is None
         with pytest.raises(KeyError):
-            launcher.start(site.processes[1], [])
+            launcher.start(processes[1], [])
 
 
 @every_far
 def test_nodes_that_nobody_takes_are_ended(place: Far) -> None:
-    site = place.site()
-    launcher = launcher_for(site)
-    with closing(launcher):
-        assert gathered(launcher, site) == []
+    with reached(place) as (_, _, missing):
+        assert missing == {}
         deadline_s = time.monotonic() + 20
         while len(place.alive()) < 4 and time.monotonic() < deadline_s:
             time.sleep(0.01)
@@ -639,12 +593,9 @@ def test_a_host_that_says_another_greeting_is_left_out_at_once(
     place: Far, before: str, version: str | None, sentence: str
 ) -> None:
     place.first(f"{before}\necho switchbench-node {version or __version__}\nexec sleep 60")
-    site = place.site()
-    launcher = launcher_for(site)
-    with closing(launcher):
-        missing = launcher.gather(site.processes)
-    assert list(missing) == ["node1", "node2", "node3", "node4"]
-    assert all(reason.startswith(sentence) for reason in missing.values())
+    with reached(place) as (_, _, missing):
+        assert list(missing) == ["node1", "node2", "node3", "node4"]
+        assert all(reason.startswith(sentence) for reason in missing.values())
 
 
 @pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
@@ -655,12 +606,10 @@ def test_a_connection_that_ends_says_that_it_did(place: Far) -> None:
     place.first(
         f"case $host in\nnode2) {greeting}; {place.cut_off};;\nnode3) {greeting}; {loader};;\nesac"
     )
-    site = place.site()
-    launcher = launcher_for(site)
-    with closing(launcher):
-        assert gathered(launcher, site) == []
+    with reached(place) as (launcher, processes, missing):
+        assert missing == {}
         lost = []
-        for process in site.processes[:3]:
+        for process in processes[:3]:
             _, log, status = closed(started(launcher, process))
             lost.append(launcher.lost(process.name, status, log))
     assert lost[0] is lost[2] is None

@@ -304,21 +304,29 @@ def test_a_trial_of_a_suite_is_called_by_its_subtest() -> None:
     )
 
 
-def test_plain_lines_tell_each_finding_once() -> None:
-    """Findings come with the end of a trial."""
-    run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1))
-    state = fed(state_of(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
-    state.turn()
-    assert state.findings == []
-    fed(state, trial_record("node1"), trial_record("node2"))
-    stream = io.StringIO()
+def test_findings_come_with_the_end_of_a_trial_and_are_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A trial ends when all nodes say so; findings are renewed every two seconds at most."""
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    state = state_of(make_run(SITE, *(make_trial(SITE, number, flows=1) for number in range(3))))
+    stream, counts = io.StringIO(), []
     plain = Plain(state, Console(file=stream, width=120))
-    for _ in range(3):
+    for number in range(3):
+        ended = (*map(phase_record, ("node1", "node2")), trial_record("node1"))
+        fed(state, *(one | {"trial": number} for one in (*flows(1000, 999 - number), *ended)))
         state.turn()
-        plain.turn()
-    (finding,), (line,) = state.findings, stream.getvalue().splitlines()
-    assert finding["count"] == 100
-    assert line.startswith("found: node1:e0's transmitter: ")
+        counts.append([one["count"] for one in state.findings])
+        fed(state, trial_record("node2", trial=number))
+        now_s += 1.0
+        for _ in range(2):
+            state.turn()
+            plain.turn()
+        counts.append([one["count"] for one in state.findings])
+    assert counts == [[], [1], [1], [1], [1], [6]]
+    (line,) = stream.getvalue().splitlines()
+    assert line == "found: 1 frame lost: no element explains them"
 
 
 def test_plain_lines_of_one_kind_come_to_an_end() -> None:

@@ -51,7 +51,6 @@ from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
 from switchbench.records.directory import read_plan
 from switchbench.records.summary_form import SummaryDocument
-from switchbench.run.live.state import RunState
 from switchbench.topology import fabric, topology
 from switchbench.topology.fabric import wired
 from synthetic import (
@@ -470,11 +469,15 @@ def test_evidence_is_the_mean_over_all_ways(
 G10 = 10_000_000_000
 
 
-def site(switches: Sequence[str | None], cables: Sequence[CableBundle] | None, **more: Any) -> Site:
-    """Return a site of one port for each named switch (None: unknown)."""
+def site(
+    places: dict[str, Sequence[str | None]],
+    cables: Sequence[CableBundle] | None = None,
+    **more: Any,
+) -> Site:
+    """Return a site of one port a host; `places`: the switch of each and its port, if known."""
     ports = tuple(
-        Port(f"n{i}:e0", f"n{i}", "net", ("dpdk",), {}, G10, 0, switch, f"p{i}" if switch else None)
-        for i, switch in enumerate(switches)
+        Port(f"{name}:e0", name, "net", ("dpdk",), {}, G10, 0, *place)
+        for name, place in places.items()
     )
     wiring = None if cables is None else Wiring("topology file X", tuple(cables))
     processes = tuple(Process(port.host, (port,), {}) for port in ports)
@@ -499,7 +502,8 @@ def test_paths_have_the_elements_between_two_ports(
         cables = fabric.wiring(topology.parse(wiring, "two")).cables
     else:
         cables = wiring and [CableBundle(*ends, G10) for ends in wiring]
-    paths = paths_of(site(switches, cables, groups=groups))
+    places = {f"n{i}": (one, f"p{i}") if one else () for i, one in enumerate(switches)}
+    paths = paths_of(site(places, cables, groups=groups))
     assert paths.source == ("none" if cables is None else "topology file X")
     for src, dst, begin, words in ways:
         assert way(paths, src, dst)[begin : begin + len(words)] == words
@@ -580,7 +584,6 @@ def test_no_phase_at_all_is_no_observation() -> None:
 # --- suspects and findings of records made by hand ------------------------------------------------
 
 
-SENT_FRAMES = 8000
 Json = dict[str, Any]
 CASES = yaml.safe_load((Path(__file__).parent / "data" / "located.yaml").read_text())
 
@@ -664,38 +667,6 @@ def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() ->
     assert [one["count"] for one in found] == [*range(102, 2, -1), 3]
 
 
-def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Findings are those of trials that all nodes have ended, renewed every two seconds at most."""
-    now_s = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now_s)
-    site = make_site(2)
-    run = make_run(site, *(make_trial(site, number, flows=1) for number in range(3)))
-    feed = Feed(run, brief=True)
-    state = RunState(run, feed.summary)
-
-    def take(record: dict[str, Any]) -> None:
-        feed.take(record)
-        state.take(record)
-
-    counts = []
-    for number in range(3):
-        place = {"trial": number}
-        ends = ("node1:e0", "node2:e0")
-        take(frame_side("source", *ends, SENT_FRAMES, 7000, **place))
-        take(frame_side("destination", *ends, SENT_FRAMES - number - 1, 7000, **place))
-        for process in site.processes:
-            take(phase_record(process.name, **place))
-        take(trial_record("node1", **place))
-        state.turn()  # node2 has not ended it
-        counts.append([one["count"] for one in state.findings])
-        take(trial_record("node2", **place))
-        now_s += 1.0
-        state.turn()
-        counts.append([one["count"] for one in state.findings])
-        state.turn()
-    assert counts == [[], [1], [1], [1], [1], [6]]
-
-
 # --- `switchbench locate`, trials that tell suspects apart, and topology files of sit -------------
 
 
@@ -758,11 +729,8 @@ def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(tmp_path: Path, cl
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
-    (tmp_path / "empty").mkdir()
-    for place in (tmp_path / "nothing", tmp_path / "empty"):
-        status, _, err = cli("locate", place)
-        assert status == 2
-        assert err.startswith(f"switchbench: {place} is not a results directory: ")
+    said = cli.refuses("locate", tmp_path / "nothing")
+    assert said.startswith(f"switchbench: {tmp_path}/nothing is not a results directory: ")
     directory = unpack("clauses", tmp_path)
     (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
     status, _, err = cli("locate", directory, "--topology", tmp_path / "bad.yaml")
@@ -810,32 +778,23 @@ def hall(**changes: Any) -> topology.Topology:
     return topology.parse({**HALL, **changes}, "hall")
 
 
-def hosts(*names: str, **wiring: tuple[str, str]) -> Site:
-    """Return a site of one port a host; `wiring`: switch and its port, by host."""
-    ports = tuple(
-        Port(f"{name}:e0", name, "net", ("dpdk",), {}, 0, 0, *wiring.get(name, (None, None)))
-        for name in names
-    )
-    processes = tuple(Process(port.host, (port,), {}) for port in ports)
-    return Site("ssh", processes, {"net": ports})
-
-
 def test_ports_are_where_the_topology_file_has_their_hosts() -> None:
-    site = wired(hosts("a", "b"), hall(overrides={"a": {"port": "Ethernet1/7"}}))
-    assert [(port.switch, port.switch_port) for port in site.ports] == [
+    found = wired(site({"a": (), "b": ()}), hall(overrides={"a": {"port": "Ethernet1/7"}}))
+    assert [(port.switch, port.switch_port) for port in found.ports] == [
         ("leaf1", "Ethernet1/7"),
         ("leaf2", None),
     ]
-    assert site.networks["net"] == site.ports
-    assert site.wiring is not None
-    assert (site.wiring.source, site.wiring.problems) == ("topology file hall", ())
+    assert found.networks["net"] == found.ports
+    assert found.wiring is not None
+    assert (found.wiring.source, found.wiring.problems) == ("topology file hall", ())
 
 
 @pytest.mark.rows
 def test_what_does_not_match_is_a_sentence(
     names: list[str], places: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
-    wiring = wired(hosts(*names, **places), hall(**changes)).wiring
+    everywhere = {name: places.get(name, ()) for name in names}
+    wiring = wired(site(everywhere), hall(**changes)).wiring
     assert wiring is not None
     (problem,) = wiring.problems
     assert words in problem

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
+from switchbench.analysis.tester import in_network
 from switchbench.records.rows import Floats, PhaseFlows, Rows
 from synthetic import flows_of
 
@@ -130,3 +131,13 @@ def test_cpu_time_of_machines() -> None:
     for unknown in ("cpu_span_s", "cpus", "cpu_idle_s"):
         some = nodes_of(far={"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})
         assert m.machine_cpu_s(some, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("network", "lost", "said"), [(4, None, 0), (5, None, 5), (4, 4, 4), (None, 4, None)]
+)
+def test_a_frame_per_rank_may_be_the_counters_own(
+    network: int | None, lost: int | None, said: int | None
+) -> None:
+    location = {"network": network, "lost_frames": lost}
+    assert in_network({"loss_location": location, "ranks": 4}) == said

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from configs import needs_engine
+from configs import PROJECT, needs_engine
 from switchbench.base.programs import find_engine
 
 pytestmark = needs_engine
@@ -164,31 +165,9 @@ def test_records_that_can_not_be_written_are_no_success() -> None:
 
 def null_ports(**trial: Any) -> str:
     """Return a node alone with two ports of one network and one of another, all without a wire."""
-    ports = [
-        {
-            "name": f"node1:e{i}",
-            "network": network,
-            "vdev": f"net_null{i}",
-            "mac": f"02:00:00:00:00:0{i}",
-        }
-        | {"line_rate_bps": 1_000_000, "transports": ["dpdk"]}
-        for i, network in enumerate(("lab", "lab", "other"))
-    ]
-    node1 = {"name": "node1", "control": {"address": "127.0.0.1:0"}, "ports": ports}
-    plan = {
-        "id": 7,
-        "transport": "dpdk",
-        "parts": [{"network": "lab", "ranks": ["node1:e0", "node1:e1"]}],
-        "pattern": {"name": "pairs"},
-        "sizes": [64],
-        "load": {"percent": 50},
-        "window_ns": 1000,
-    } | trial
-    said = (
-        {"job": {"protocol": 2, "run": "test-trial", "controlled": False, "nodes": [node1]}},
-        {"peers": {"addresses": ["127.0.0.1:1"], "key": secrets.token_hex(32)}},
-        {"trial": plan},
-    )
+    text = (PROJECT / "tests/python/data/node_alone.yaml").read_text()
+    said = yaml.safe_load(text)
+    said[2]["trial"] |= trial
     return "".join(json.dumps(document) + "\n" for document in said)
 
 

@@ -113,27 +113,6 @@ def test_a_suite_takes_the_time_of_its_measurements(tmp_path: Path, cli: Command
     assert times == pytest.approx(run.estimates_s, abs=0.1)
 
 
-def test_job(tmp_path: Path, cli: Command) -> None:
-    """The job has mode 0600, because it holds the key."""
-    job = tmp_path / "job.ndjson"
-    cli.prints("plan", str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
-    assert stat.S_IMODE(job.stat().st_mode) == 0o600
-    assert '"key": ' in job.read_text()
-
-
-def test_a_reader_that_goes_away(tmp_path: Path) -> None:
-    """`switchbench plan CONF | head -1` says nothing on standard error."""
-    path = write_files(tmp_path, LAB_EXAMPLE)
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    with os.fdopen(write_end, "wb") as gone:
-        result = subprocess.run(
-            [sys.executable, "-m", "switchbench", "plan", str(path), "--all"],
-            stdout=gone, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    assert result.stderr == ""
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_engine_can_be_interrupted_at_a_plan(number: signal.Signals) -> None:
     """A signal ends the engine even while its output is not read."""

@@ -70,30 +70,7 @@ def across(links: int) -> list[tuple[int, int]]:
     return [(i, 15 + i) for i in range(links)]
 
 
-SLOWLY = [(s, d) for s in (1, 2, 3) for d in (0, 4 + s, 7 + s, 10 + s)]
-ZHU: list[tuple[str, float, list[tuple[int, int]], list[float]]] = [
-    # Section 5.2: 470 Mbit/s each, and not 940 for the one that goes out; 13/12 of 940 in all.
-    ("two in, one out", 9.4e9, [(1, 0), (2, 0), (0, 3)], [470] * 3),
-    ("twelve in, one out", 9.4e9, [*((i, 0) for i in range(1, 13)), (0, 13)], [940 / 12] * 13),
-    # (5): up to ten links have their NIC's rate, then they share 9.4 Gbit/s; an electrical one is
-    # no faster than a NIC: beta |E|.
-    ("optical, 10", 9.4e9, across(10), [940.0] * 10),
-    ("optical, 15", 9.4e9, across(15), [9400 / 15] * 15),
-    ("electrical, 1", NIC, across(1), [940.0]),
-    ("electrical, 6", NIC, across(6), [940 / 6] * 6),
-    # (6) on an electrical backbone: the greater of both directions' links holds for both.
-    ("asymmetric", NIC, [*across(4), (20, 5)], [235] * 5),
-    # Lines 18 to 20: each of three leaves a node that sends four flows, so the NIC they come in by
-    # has room, and what goes out there is not held back.
-    ("contra-flow that fills nothing", 9.4e9, [*SLOWLY, (0, 14)], [*[235] * 12, 940]),
-    # Line 17 assigns: the last of <rack, sender's NIC, receiver's NIC> that is as congested. What
-    # comes in at 0 has 470 each; of what 1 sends, 4 takes a third of its NIC and 5 the rest.
-    ("two full contra resources", 9.4e9,
-     [(0, 1), (2, 0), (3, 0), (1, 4), (1, 5), (6, 4), (7, 4)], [940 * 2 / 3]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("what", "backbone", "flows", "each"), ZHU, ids=[one[0] for one in ZHU])
+@pytest.mark.rows
 def test_the_paper_s_cases(
     what: str, backbone: float, flows: list[tuple[int, int]], each: list[float]
 ) -> None:
@@ -153,17 +130,7 @@ def test_the_model_gives_every_flow_something() -> None:
         assert (bps <= most * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize(
-    ("backbone", "flows", "sent", "found"),
-    [
-        # Two senders of 900 and 100 on a link of 940: each loses the same share of its frames.
-        (9.4e9, [(1, 0), (2, 0)], [900e6, 100e6], [846, 94]),
-        # Four into a backbone of 940: 235 each arrive; the one that meets another at its NIC loses
-        # only what 235 and 900 are above 940.
-        (NIC, [*across(4), (20, 15)], [*[NIC] * 4, 900e6],
-         [235 * 940 / 1135, 235, 235, 235, 900 * 940 / 1135]),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_drop_tail_serves_who_sends_more(
     backbone: float, flows: list[tuple[int, int]], sent: list[float], found: list[float]
 ) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from hostkit import in_path, program, site, ssh_script
+from hostkit import site, ssh_script
 from switchbench import __version__
 from switchbench.base import programs
 from switchbench.base.errors import ConfigurationError
@@ -36,18 +36,12 @@ def ordered(folder: Path, privilege: str = "none", collection: Collection = COLL
     return push.PushOrder(collection, privilege, str(folder))
 
 
-@pytest.fixture
-def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an ssh to this machine."""
-    return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(""))
-
-
 def pushed(tmp_path: Path) -> Answer:
     here = site(tmp_path)
     return push.push(here, here.processes[:1], ordered(tmp_path / "there"))["node1"]
 
 
-@pytest.mark.usefixtures("ssh")
+@pytest.mark.usefixtures("fake_ssh")
 def test_twice(tmp_path: Path) -> None:
     said = f"{COLLECTION.name} in {tmp_path}/there"
     assert pushed(tmp_path) == Answer(0, [f"copied, 0.0 MB: {said}"])
@@ -55,15 +49,15 @@ def test_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.rows
-def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: Path) -> None:
+def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, fake_ssh: Path) -> None:
     """A run would fail by it: the same sentence warns, and the copy is made all the same."""
-    ssh.write_text(ssh_script(before))
+    fake_ssh.write_text(ssh_script(before))
     for _ in range(2):
         result = pushed(tmp_path)
         assert result.status == NOT_ASKED
         assert result.output[0].startswith(f"its login prints {shown!r}, which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
-    ssh.write_text(ssh_script(""))
+    fake_ssh.write_text(ssh_script(""))
     assert pushed(tmp_path).output[0].startswith("has it already")
 
 

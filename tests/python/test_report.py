@@ -8,14 +8,12 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 import golden
 import pages
@@ -34,7 +32,7 @@ from switchbench.records.directory import SUMMARY
 from switchbench.records.summary_form import summary_schema
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import about_what, first_page
-from switchbench.render.report import build, chart, rates, times
+from switchbench.render.report import build, chart, rates
 from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
     Figure,
@@ -68,18 +66,6 @@ def test_every_number_has_a_definition() -> None:
 
 
 # --- the page ------------------------------------------------------------------------------------
-
-
-def page_of(*parts: build.Part) -> str:
-    """Return a page of these parts alone."""
-    section = build.Section("S", list(parts))
-    return build.render("what", "heading", "", [section])
-
-
-def test_text_is_escaped_and_code_looks_typed() -> None:
-    page = page_of(build.Words("`a < b` & `c", 'k"'), build.Facts([("<b>", "x")]))
-    assert '<p class="k&#34;"><code>a &lt; b</code> &amp; `c</p>' in page
-    assert "<dt>&lt;b&gt;</dt><dd>x</dd>" in page
 
 
 def test_page_is_whole_and_alone(directory: Path, tmp_path: Path, cli: Command) -> None:
@@ -147,18 +133,6 @@ def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
     monkeypatch.delenv(build.VARIABLE, raising=False)
     assert "install Chromium" in cli.refuses(*words, tmp_path / "r", "--pdf", tmp_path / "p")
     assert not (tmp_path / "r").exists()
-
-
-def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
-    """Summary and report: what was in flight was neither lost nor delivered."""
-    directory = simulate(tmp_path / "run", replace(LOSSY, state="stopped"))
-    measured = Measured.load(directory)
-    plan = measured.summary["plans"][0]
-    phases = measured.phases_of(plan)
-    assert [entry["lost_frames"] for entry in phases] == [None] * len(phases)
-    flows = measured.flows(plan)
-    assert flows is not None
-    assert np.isnan(flows.lost).all()
 
 
 def test_citation_names_this_version() -> None:
@@ -237,12 +211,6 @@ def plans_of(measured: Measured, **wanted: Any) -> list[dict[str, Any]]:
 # --- all of them -------------------------------------------------------------------------------
 
 
-def test_a_simulated_summary_is_of_the_schema(simulated_run: Path) -> None:
-    summary = json.loads((simulated_run / SUMMARY).read_text())
-    assert list(Draft202012Validator(summary_schema()).iter_errors(summary)) == []
-    assert summary["status"] == "complete"
-
-
 @pytest.mark.parametrize("part", ["PhaseEntry", "PlanEntry", "ComparisonEntry"])
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
     known = summary_schema()["$defs"][part]["properties"]["traffic"]["enum"]
@@ -258,14 +226,6 @@ def test_series_of_a_figure_differ_without_colour(drawn: dict[str, Figure]) -> N
         ]
         per_group = len({t.get("legendgroup") for t in lines}) if one.name[:6] == "phases" else 0
         assert len(set(styles)) >= (per_group or len(styles))
-
-
-def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
-    choice = Choice(ranks=8, transports=("tcp",), patterns=("pairs",), times_every=0)
-    measured = Measured.load(simulate(tmp_path / "run", choice))
-    (course,) = figures(measured)
-    assert course.name == "course-1"
-    assert course.data[0]["line"]["shape"] == "vh"
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -322,16 +282,6 @@ def test_a_pair_that_one_repeat_did_not_observe_has_the_others_mean() -> None:
     assert rates._sums(code, np.ones(3), 2, values)[0, 1] == 1.0
 
 
-def test_a_loss_map_is_made_of_all_frames_of_the_summary(measured: Measured) -> None:
-    plans = plans_of(measured, transport="dpdk")
-    assert plans
-    for plan in plans:
-        flows = measured.flows(plan)
-        assert flows is not None
-        assert flows.lost.sum() == plan["lost_frames"]
-        assert flows.offered.sum() == plan["offered_frames"]
-
-
 def test_of_many_settings_the_most_uneven_have_a_map(
     measured: Measured, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,17 +302,6 @@ def test_many_ranks_share_cells_that_show_the_worst() -> None:
     assert rates._block(8 * 1024 * 1024) == 2
 
 
-def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
-    plan = plans_of(measured, pattern="pairs", transport="tcp")[0]
-    spans = measured.spans(plan)
-    assert spans is not None
-    assert len(spans.src) == RANKS * SPANS
-    last = spans.to_ms == spans.to_ms.max()
-    least = measured.phases_of(plan)[0]["intervals"]["min"]
-    assert spans.mbps[last].min() == pytest.approx(least, rel=1e-4)
-    assert spans.mbps[last].max() < spans.mbps[~last].min()
-
-
 def test_the_end_of_a_transfer_is_each_flows_own(measured: Measured) -> None:
     """Flows of two phases and three ports; one of them brings nothing."""
     flows = [(phase, src, dst) for phase in (0, 1) for src, dst in ((0, 1), (1, 0), (0, 2), (2, 0))]
@@ -377,48 +316,7 @@ def test_the_end_of_a_transfer_is_each_flows_own(measured: Measured) -> None:
     assert left.to_ms.max() < every.to_ms.max()
 
 
-def test_distribution_agrees_with_the_summarys_percentiles(
-    measured: Measured, drawn: dict[str, Figure]
-) -> None:
-    plan = plans_of(measured, pattern="pairs", transport="dpdk")[0]
-    times = measured.times(plan, "one_way")
-    assert times is not None
-    latency = measured.phases_of(plan)[0]["latency"]["one_way"]
-    assert times.count == latency["count"]
-    for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)):
-        assert times.quantile_ns(share) / 1e3 == pytest.approx(latency[name], rel=0.01)
-    curve = trace(drawn["percentiles-one-way"], "pairs")
-    assert unpacked(curve["x"])[0] == pytest.approx(100)
-    assert (np.diff(unpacked(curve["x"])) <= 0).all()
-
-
 # --- messages ----------------------------------------------------------------------------------
-
-
-def curve(transport: str, ranks: int) -> dict[str, Any]:
-    times = {"min": 10.0, "p50": 19.0, "p99": 50.0, "max": 90.0}
-    points = [
-        {"size": size, "bandwidth_mbps": 2.0 * size, "latency_us": times | {"mean": 20.0 + size}}
-        for size in (4, 1024, 1 << 20)
-    ]
-    about = {"pattern": "pairs", "parameters": {"partners": "neighbours"}, "network": "lab"}
-    return about | {"transport": transport, "ranks": ranks, "points": points}
-
-
-def test_messages_by_size_overlay_the_transports() -> None:
-    curves = [curve(transport, ranks) for transport in ("tcp", "dpdk") for ranks in (2, 4)]
-    measured = Measured(Path(), {"messages": {"curves": curves}})
-    bandwidth, latency = times.messages(measured)
-    for one in (bandwidth, latency):
-        assert [t["name"] for t in one.data] == [
-            f"{path} in lab, {count} nodes" for path in ("tcp", "dpdk") for count in (2, 4)
-        ]  # fmt: skip
-        assert len({(t["line"]["dash"], t["marker"]["symbol"]) for t in one.data}) == 4
-        assert one.layout["xaxis"]["type"] == one.layout["yaxis"]["type"] == "log"
-        assert one.layout["xaxis"]["ticktext"][:2] == ["4 B", "16 B"]
-    assert latency.data[0]["y"] == [24.0, 1044.0, 20.0 + (1 << 20)]
-    # In Gbit/s: the largest is beyond 10,000 Mbit/s.
-    assert bandwidth.data[0]["y"] == pytest.approx([0.008, 2.048, 2.0 * (1 << 20) / 1000])
 
 
 # --- what a directory may be like --------------------------------------------------------------

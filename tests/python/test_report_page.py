@@ -342,18 +342,6 @@ def test_numbers_say_what_they_are(opened: Opened) -> None:
     assert "stop skew" in hint.inner_text()
 
 
-def test_figures_say_values_under_the_pointer(opened: Opened) -> None:
-    figure = opened.page.locator("[data-figure=nodes-chain]")
-    figure.scroll_into_view_if_needed()
-    point = figure.locator(".scatterlayer .point").first
-    point.wait_for(timeout=DRAWN_MS)
-    box = point.bounding_box()
-    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
-    said = figure.locator(".hoverlayer .hovertext, .hoverlayer .legend").first
-    said.wait_for(timeout=DRAWN_MS)
-    assert "mean 926.5 Mbit/s per flow" in (said.text_content() or "")
-
-
 @pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
 def test_light_and_dark(open_page: Open, scheme: str, other: str) -> None:
     opened = open_page(unfold=True, color_scheme=scheme)

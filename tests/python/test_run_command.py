@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from recorded import rows_in, validate_summary
 from switchbench.analysis.summary import KILLED, NOT_ENDED
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
-from switchbench.base.programs import configurations, find_engine
+from switchbench.base.programs import Deferred, configurations, find_engine
 from switchbench.cli import run as command
 from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
@@ -269,6 +271,7 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     assert stage.main().status == 3
     result = stage.summary()
     assert "No space left on device: the tables stay as they were" in result["errors"][0]
+    assert not [*stage.out.glob("*.parquet"), *stage.out.glob(".*.new")]
     assert [entry["trial"] for entry in result["trials"]] == [0, 1]
     stage.whole_record()
 
@@ -286,3 +289,25 @@ def test_a_configuration_that_came_with_switchbench(
     (tmp_path / "two-modules.yaml").touch()
     assert parser.parse_args(["plan", "two-modules.yaml"]).conf == Path("two-modules.yaml")
     assert parser.parse_args(["plan", "no-such"]).conf == Path("no-such")
+
+
+# --- signals in other hands: one is noted, a second ends what is done, and all are given back -----
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_first_signal_is_noted(number: signal.Signals) -> None:
+    before = [signal.getsignal(one) for one in NUMBERS]
+    with Deferred() as asked:
+        assert asked.name is None
+        os.kill(os.getpid(), number)
+        assert asked.name == number.name
+    assert [signal.getsignal(one) for one in NUMBERS] == before
+
+
+def test_a_second_one_ends_what_is_done() -> None:
+    with Deferred():
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(RunError, match=r"interrupted \(SIGTERM, twice\)"):
+            os.kill(os.getpid(), signal.SIGTERM)

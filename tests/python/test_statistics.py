@@ -23,26 +23,16 @@ from switchbench.analysis.statistics import (
 from switchbench.base.model import Repeats, Trial
 from synthetic import make_site, make_trial
 
-# NIST/SEMATECH e-Handbook, by degrees of freedom: 1.3.6.7.2, critical values of Student's t,
-# one-sided 0.95, 0.975 and 0.995; 1.3.6.7.4, lower critical values of chi-squared, 0.01.
-STUDENT = {
-    1: (6.314, 12.706, 63.657),
-    2: (2.920, 4.303, 9.925),
-    4: (2.132, 2.776, 4.604),
-    9: (1.833, 2.262, 3.250),
-    30: (1.697, 2.042, 2.750),
-    100: (1.660, 1.984, 2.626),
-}
-CHI_SQUARED = {2: 0.020, 3: 0.115, 4: 0.297, 9: 2.088, 30: 14.953, 100: 70.065}
 
-
-def test_quantiles_as_printed() -> None:
-    for freedom, printed in STUDENT.items():
-        found = [t_quantile(confidence, freedom) for confidence in (0.90, 0.95, 0.99)]
-        assert found == pytest.approx(printed, abs=0.0006), freedom
-    for freedom, least in CHI_SQUARED.items():
-        found = deviation_limit(0.95, freedom) ** -2 * freedom
-        assert found == pytest.approx(least, abs=0.0006), freedom
+@pytest.mark.rows
+def test_quantiles_as_printed(freedom: int, students: list[float], chi: float | None) -> None:
+    """NIST/SEMATECH e-Handbook, 1.3.6.7.2: critical values of Student's t, one-sided 0.95, 0.975
+    and 0.995; 1.3.6.7.4: lower critical values of chi-squared, 0.01."""
+    found = [t_quantile(confidence, freedom) for confidence in (0.90, 0.95, 0.99)]
+    assert found == pytest.approx(students, abs=0.0006)
+    if chi is not None:
+        least = deviation_limit(0.95, freedom) ** -2 * freedom
+        assert least == pytest.approx(chi, abs=0.0006)
 
 
 def test_the_limit_of_a_deviation_far_out() -> None:
@@ -71,17 +61,6 @@ def test_width_of_few_or_equal_values(values: tuple[float, ...], width: float | 
     found = interval(values, 0.95)
     assert (found and found.width) == width
     assert found is None or (found.autocorrelation, found.dependent) == (None, False)
-
-
-def test_intervals_cover_the_truth() -> None:
-    """95 of 100 do: within 4 standard errors of 2,000 draws, dependent ones left out."""
-    draw = random.Random(5)
-    runs, covered = 2000, 0
-    for _ in range(runs):
-        found = interval([draw.gauss(100, 3) for _ in range(4)], 0.95)
-        assert found is not None
-        covered += found.ci_low <= 100 <= found.ci_high
-    assert abs(covered / runs - 0.95) < 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
 def follow(draw: random.Random, weight: float, count: int) -> list[float]:
@@ -257,25 +236,15 @@ def test_conclusive_intervals_cover_the_truth(kind: str, repeats: Repeats) -> No
         assert missed < 0.05
 
 
-# Of 5 to 30 repeats (doc/reference/measures.md): percent of the conclusive intervals that hold the
-# mean, and of the runs that are conclusive.
-HELD = {
-    ("skewed", 0.02): (93.1, 48),
-    ("autocorrelated 0.3", 0.01): (99.1, 95),
-    ("autocorrelated 0.3", 0.02): (92.7, 16),
-    ("autocorrelated", 0.01): (96.8, 84),
-    ("autocorrelated", 0.02): (81.5, 13),
-    ("outliers", 0.1): (46.5, 82),
-}
-
-
-@pytest.mark.parametrize(("kind", "deviation"), HELD)
-def test_how_often_a_verdict_holds_is_as_documented(kind: str, deviation: float) -> None:
+@pytest.mark.rows
+def test_how_often_a_verdict_holds_is_as_documented(
+    kind: str, deviation: float, held: float, conclusive: float
+) -> None:
+    """Of 5 to 30 repeats (doc/reference/measures.md): percent of the conclusive intervals that hold
+    the mean, and of the runs that are conclusive."""
     runs = 700
     _, *seen, _ = coverage(kind, [deviation] * runs, PLANS[2], random.Random(14))
-    for found, count, percent in zip(
-        seen, (runs * seen[1], runs), HELD[kind, deviation], strict=True
-    ):
+    for found, count, percent in zip(seen, (runs * seen[1], runs), (held, conclusive), strict=True):
         share = percent / 100
         assert abs(found - share) < 4 * math.sqrt(share * (1 - share) / count)
 

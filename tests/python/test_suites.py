@@ -932,12 +932,3 @@ def test_a_run_searches_and_its_results_say_the_same_again(tmp_path: Path) -> No
     sections = re.findall(r'<details class="section"( open)?><summary><h2>([^<]+)', page)
     opened = {title: bool(is_open) for is_open, title in sections}
     assert (opened["Suite"], opened["Results"], opened["Trials"]) == (True, False, False)
-
-
-def test_a_search_that_was_cut_short_keeps_what_it_has(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    bench.run = replace(suite_run(), site=bench.run.site)
-    outcome = bench.conduct(node1="half", node2="die")
-    assert outcome.status == 3
-    summary = summary_of(replace(bench.run, trials=outcome.trials), tmp_path / "run", outcome)
-    assert summary["searches"][0]["regular"] is False

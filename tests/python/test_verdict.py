@@ -31,7 +31,6 @@ from switchbench.analysis.judge import (
 )
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.measures import MEASURES
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
 from switchbench.records.directory import as_read, load_summary, read_plan
 from switchbench.records.store import TableWriter
@@ -40,7 +39,6 @@ from switchbench.render.report import build
 from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()
-PAIR = ("node1:e0", "node2:e0")
 
 
 def judge(records: list[dict[str, Any]], *clauses: dict[str, Any], **changes: Any) -> Any:
@@ -105,11 +103,14 @@ def test_who_was_left_out_is_a_reservation() -> None:
     assert verdict["warnings"] == ["short", "node3 was left out: it does not answer"]
 
 
-def test_a_clause_may_cite_a_standard() -> None:
+def test_a_clause_may_cite_a_standard_and_select_by_all_settings() -> None:
     words = "Throughput as RFC 1242, 3.17 defines it: no frame is lost (RFC 2544, 26.1)"
-    spec = clause("lost_frames", "== 0") | {"clause": words, "source": "RFC 2544, 26.1"}
-    (judged,) = judge(pair_records(), spec)["expectations"]
-    assert (judged["clause"], judged["source"], judged["limit"]) == (words, "RFC 2544, 26.1", 0)
+    where = {"pattern": "pairs", "transport": "dpdk", "load": "95%", "partners": "neighbours",
+             "frame_size": 1518, "ranks": [2, 4], "network": "lab"}  # fmt: skip
+    spec = clause("lost_frames", "== 10", "run", **where)
+    cited = {"clause": words, "source": "RFC 2544, 26.1"}
+    (judged,) = judge(pair_records(), spec | cited)["expectations"]
+    assert judged.items() >= (cited | {"limit": 10, "verdict": "PASS"}).items()
 
 
 def test_canonical_form() -> None:
@@ -123,42 +124,6 @@ def test_canonical_form() -> None:
     assert canonical([spec]) == text.encode()
     assert clauses_sha256([spec]) == hashlib.sha256(text.encode()).hexdigest()
     assert clauses_sha256([spec | {"require": "== 1"}]) != clauses_sha256([spec])
-
-
-def limited_phase(phase: int, lost: int, **port: Any) -> list[dict[str, Any]]:
-    """Return the records of a phase whose second flow lost frames; `port`: counters of node1."""
-    records = [r | {"phase": phase} for r in pair_records() if r["type"] not in ("hello", "trial")]
-    records[3] |= {"frames": 8000 - lost}
-    records[4] |= port
-    return records
-
-
-def phases_of(*phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    every = pair_records()
-    return [*every[:2], *(record for phase in phases for record in phase), *every[-2:]]
-
-
-BUSY = {"dropped_send": 7}  # node1's host
-
-
-def test_a_clause_over_a_plan_judges_what_the_plans_table_shows() -> None:
-    """The mean over its phases, and the time from its start to its end."""
-    slow = limited_phase(1, 0)
-    slow[3] |= {"window_frames": 3860, "window_payload_bytes": 3860 * 1500}
-    result = judge(
-        phases_of(limited_phase(0, 0), slow),
-        *(clause(measure, ">= 90", "plan") for measure in ("throughput", "percent_of_line")),
-        *(clause(measure, ">= 0", "plan") for measure in ("throughput_min", "throughput_total")),
-        clause("elapsed_s", "<= 1", "plan"),
-        phases=2,
-        flows=4,
-    )
-    [plan] = result["plans"]
-    rates = plan["throughput"]
-    assert [judged["value"] for judged in result["expectations"]] == [
-        rates["mean"], rates["percent_of_line"], rates["min"], rates["total"], plan["elapsed_s"]
-    ]  # fmt: skip
-    assert rates["mean"] == pytest.approx((92.64 + 92.52 + 92.64 + 46.32) / 4)
 
 
 @pytest.mark.parametrize("reduce", ["min", "max", "sum", "known"])
@@ -191,28 +156,12 @@ def test_a_limit_may_have_another_unit(measure: str, require: str, sign: str, li
     assert (found.sign, found.limit) == (sign, limit)
 
 
-def test_where_selects() -> None:
-    where = {"pattern": "pairs", "transport": "dpdk", "load": "95%", "partners": "neighbours",
-             "frame_size": 1518, "ranks": [2, 4], "network": "lab"}  # fmt: skip
-    (judged,) = judge(pair_records(), clause("lost_frames", "== 10", "run", **where))[
-        "expectations"
-    ]
-    assert judged["verdict"] == "PASS"
-
-
 @pytest.mark.rows
 def test_bad_clauses_are_refused_before_traffic(change: dict[str, Any], words: str) -> None:
     spec = clause("lost_frames", "== 0") | change
     with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
         Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
     assert words in str(caught.value)
-
-
-def test_every_measure_is_documented() -> None:
-    text = (Path(__file__).parents[2] / "doc" / "reference" / "measures.md").read_text("utf-8")
-    clauses = text.split("## Clauses")[1].split("## Like names")[0]
-    for name in MEASURES:
-        assert f"`{name}`" in clauses, name
 
 
 def test_every_key_of_the_summary_is_documented() -> None:
@@ -228,29 +177,11 @@ def test_every_key_of_the_summary_is_documented() -> None:
     assert lacking == []
 
 
-def test_only_rates_have_to_be_sure_over_repeats() -> None:
-    rates = {f"throughput{name}" for name in ("", "_min", "_max", "_total")}
-    rates |= {"percent_of_line", "min_percent_of_line"}
-    assert {name for name, measure in MEASURES.items() if measure.of_repeats} == rates
-
-
 @pytest.mark.rows
 def test_precedence_of_exit_status(
     run: str, words: tuple[str, ...], judged: bool, status: int
 ) -> None:
     assert exit_status(run, [{"verdict": word} for word in words], judged) == status
-
-
-def test_a_run_in_which_nothing_could_be_judged_is_inconclusive() -> None:
-    """Without a clause, too; one phase that the tester did not limit is enough."""
-    limited, fair = limited_phase(0, 0, **BUSY), limited_phase(1, 0)
-    result = judge(phases_of(limited))
-    assert (result["status"], result["exit_status"]) == ("complete", 4)
-    [why] = result["not_measured"]
-    assert why == "nothing could be judged: the tester was the limit in 1 of 1 phase"
-    jsonschema.validate(result, summary_schema())
-    assert judge(phases_of(limited, fair), phases=2, flows=4)["exit_status"] == 0
-    assert judge(phases_of(limited), clause("start_skew_us", "< 240", "phase"))["exit_status"] == 0
 
 
 # --- the run record -------------------------------------------------------------------------------
