@@ -181,6 +181,7 @@ def write_job(
     test = {"pattern": "chain", "connectivity_check": False, "repeat": 1}
     conf, job = folder / "conf.yaml", folder / "job.ndjson"
     conf.write_text(json.dumps({"switchbench": 1, "site": site, "tests": [test], **keys}))
+    job.unlink(missing_ok=True)
     switchbench("plan", str(conf), "--job", str(job))
     return job
 

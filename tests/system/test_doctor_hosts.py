@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyroute2 import IPRoute
+
 import labkit
 import runs
 import sshkit
@@ -22,34 +24,22 @@ PAIRS = {"pattern": "pairs"}
 
 
 @contextmanager
-def mtu(hosts: sshkit.Hosts, name: str, wanted: int) -> Iterator[None]:
-    def put(value: int) -> None:
-        labkit.over_netlink(
-            hosts.lab,
-            name,
-            lambda link: link.link("set", index=labkit.index_of(link, "eth0"), mtu=value),
-        )
+def disturbed(hosts: sshkit.Hosts) -> Iterator[None]:
+    """Give node3 another MTU; node6 sends nothing to the others (the controller is elsewhere)."""
 
-    put(wanted)
-    try:
-        yield
-    finally:
-        put(1500)
+    def put(mtu: int, verb: str) -> None:
+        def link_of(link: IPRoute) -> None:
+            link.link("set", index=labkit.index_of(link, "eth0"), mtu=mtu)
 
-
-@contextmanager
-def unheard(hosts: sshkit.Hosts, name: str) -> Iterator[None]:
-    """Let a host send nothing to the others: the controller is in another range."""
-
-    def route(verb: str) -> None:
+        labkit.over_netlink(hosts.lab, "node3", link_of)
         way = {"dst": "100.64.0.0/24", "type": "blackhole"}
-        labkit.over_netlink(hosts.lab, name, lambda netlink: netlink.route(verb, **way))
+        labkit.over_netlink(hosts.lab, "node6", lambda netlink: netlink.route(verb, **way))
 
-    route("add")
+    put(1400, "add")
     try:
         yield
     finally:
-        route("del")
+        put(1500, "del")
 
 
 def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int) -> Any:
@@ -68,7 +58,7 @@ def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path)
     # All hosts are this machine: nothing differs, and its clock may be kept by no one.
     unfit = int("clock: node[1-8]: not synchronized" in alike.stdout)
     assert alike.returncode == unfit, alike.stdout + alike.stderr
-    with mtu(hosts, "node3", 1400), unheard(hosts, "node6"):
+    with disturbed(hosts):
         found = doctor(hosts, tmp_path, hosts.site(), 1)
     rows = {row["name"]: row for row in found["rows"]}
     assert {name: row["differ"] for name, row in rows.items() if row["differ"]} == {

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +60,6 @@ def test_a_link_that_sags_for_a_moment_is_found(
     others = [entry["percent_of_mean"] for entry in interval["lowest"] if entry["src"] not in pair]
     assert len(others) == 2
     assert min(others) > low["percent_of_mean"]
-    check_time(result, low)
-
-
-def check_time(result: runs.Result, low: runs.Record) -> None:
-    """The flow's spans below half of its usual rate are those of the sag, and no others."""
-    spans = sorted(
-        (row["from_ms"], row["to_ms"], row["payload_bytes"] / (row["to_ms"] - row["from_ms"]))
-        for row in result.records("interval")
-        if (row["src"], row["dst"]) == (low["src"], low["dst"])
-    )
-    assert all(one[1] == two[0] for one, two in pairwise(spans))
-    usual = sorted(rate for _, _, rate in spans)[len(spans) // 2]
-    sagged = [span for span in spans if span[2] < usual / 2]
-    first_s, last_s = sagged[0][0] / 1e3, sagged[-1][1] / 1e3
-    assert first_s <= low["from_s"] < last_s
-    assert 0.2 < last_s - first_s < 2.5  # its half second, a queue that empties, TCP's way back
 
 
 @pytest.mark.parametrize("transport", ["dpdk", "udp"])

@@ -105,7 +105,7 @@ def test_two_guests_through_bound_devices(model: str, driver: str, tmp_path: Pat
         check_frames(found, 1, 1)
         assert pictures(rig) == before
         text = pcikit.job(tmp_path, [long])
-        found = pcikit.conduct(rig, driver, text, lambda: flap(rig, 2.0))
+        found = pcikit.conduct(rig, driver, text, lambda: flap(rig))
     assert found.status == [0, 0], found.text
     (gone,), (up,) = (found.of("event", kind=f"link-{way}") for way in ("down", "up"))
     assert gone["port"] == up["port"] == "node2:e0"
@@ -117,11 +117,11 @@ def test_two_guests_through_bound_devices(model: str, driver: str, tmp_path: Pat
         assert arrived["frames"] > 10_000
 
 
-def flap(rig: guests.Rig, down_s: float) -> None:
+def flap(rig: guests.Rig) -> None:
     """Pulls node2's cable in the middle of a long window."""
     vmkit.wait_for_load(rig)
     rig["node2"].set_link("eth0", False)
-    time.sleep(down_s)
+    time.sleep(2.0)
     rig["node2"].set_link("eth0", True)
 
 

@@ -69,6 +69,7 @@ def job(directory: Path, place: Record, tests: list[Record], **keys: Any) -> str
     times = {"warmup": "100ms", "window": "500ms", "repeat": 1}
     configuration = {"site": place, **times, **keys, "tests": tests}
     document = directory / "job.ndjson"
+    document.unlink(missing_ok=True)
     done = runs.execute("plan", str(runs.write(directory, configuration)), "--job", str(document))
     assert done.returncode == 0, done.stdout + done.stderr
     return document.read_text()

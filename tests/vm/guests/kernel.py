@@ -59,16 +59,11 @@ class Kernel:
     """A folder with `lib/modules/VERSION`, its dependencies resolved."""
 
 
-def cache_folder() -> Path:
-    """Return the folder of kernels: `$XDG_CACHE_HOME/switchbench/guests`."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "switchbench" / "guests"
-
-
 @contextmanager
 def locked_cache() -> Iterator[Path]:
-    """Yield the cache, for its only writer."""
-    folder = cache_folder()
+    """Yield the folder of kernels, `$XDG_CACHE_HOME/switchbench/guests`, for its only writer."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(home) / "switchbench" / "guests"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -84,7 +79,8 @@ def prepare() -> Kernel:
             return _open(found[-1])
         package = _package()
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            made = _unpack(_download(package, Path(scratch)), Path(scratch))
+            _call(["apt-get", "-qq", "download", package], Path(scratch), f"fetch {package}")
+            made = _unpack(Path(scratch))
             target = cache / f"kernel-{wanted}-{package.removeprefix('linux-image-')}"
             made.rename(target)
         return _open(target)
@@ -107,13 +103,8 @@ def _package() -> str:
     )
 
 
-def _download(package: str, folder: Path) -> Path:
-    _call(["apt-get", "-qq", "download", package], folder, f"fetch {package}")
-    (file,) = folder.glob("*.deb")
-    return file
-
-
-def _unpack(package: Path, folder: Path) -> Path:
+def _unpack(folder: Path) -> Path:
+    (package,) = folder.glob("*.deb")
     whole, kept = folder / "whole", folder / "kept"
     _call(["dpkg", "-x", str(package), str(whole)], folder, f"unpack {package.name}")
     (compressed,) = (whole / "boot").glob("vmlinuz-*")
@@ -123,7 +114,9 @@ def _unpack(package: Path, folder: Path) -> Path:
     kept.mkdir()
     (kept / "vmlinux").write_bytes(extract(compressed.read_bytes()))
     _depmod(whole, version)
-    for path in _needed(whole, version):
+    names = [name for group in MODULES.values() for name in group]
+    indexes = (whole / "lib/modules" / version / f"modules.{name}" for name in ("order", "builtin"))
+    for path in [*module_files(whole, version, names), *filter(Path.exists, indexes)]:
         target = kept / path.relative_to(whole)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
@@ -151,13 +144,6 @@ def module_files(root: Path, version: str, names: Iterable[str]) -> list[Path]:
     said = _call(wanted, root, "read the kernel's modules")
     insmods = (line.split() for line in said.splitlines() if line.startswith("insmod "))
     return list(dict.fromkeys(Path(words[1]) for words in insmods))
-
-
-def _needed(whole: Path, version: str) -> list[Path]:
-    """Return the files of all modules that guests may load, and the kernel's lists of modules."""
-    names = [name for group in MODULES.values() for name in group]
-    indexes = [whole / "lib/modules" / version / f"modules.{name}" for name in ("order", "builtin")]
-    return module_files(whole, version, names) + [index for index in indexes if index.exists()]
 
 
 def _depmod(root: Path, version: str) -> None:

@@ -6,13 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shlex
 import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,8 +26,6 @@ from .switch import CableEnd, Switch
 BOOT_TIMEOUT_S = 180.0  # 3 s on an idle machine; 90 were not enough at a load of 34 on two cores
 CONSOLE_LINES = 40  # a panic has some 25
 FOLDER_PREFIX = "sb-guests-"
-
-_CHECK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,14 @@ def boot(machines: Sequence[Machine]) -> Iterator[Rig]:
         folder = Path(name)
         _make_key(folder / "key")
         initrd = image.write_first_archive(unpacked, folder)
-        switch = stack.enter_context(_running_switch(machines, folder))
+        switch = stack.enter_context(contextlib.closing(Switch()))
+        for machine in machines:
+            own = folder / machine.name
+            own.mkdir()
+            for nic in machine.nics:
+                ends = switch_end(own, nic.name), guest_end(own, nic.name)
+                switch.add(f"{machine.name}/{nic.name}", nic.network, *ends)
+        switch.start()
         ports = _free_ports(len(machines))
         _write_ssh_config(folder, machines, ports)
         guests = []
@@ -174,37 +177,6 @@ def _make_key(path: Path) -> None:
     """Make the key of the guests, and of those that log in to them."""
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "guests", "-f", str(path)]
     subprocess.run(words, check=True)
-
-
-@contextmanager
-def _running_switch(machines: Sequence[Machine], folder: Path) -> Iterator[Switch]:
-    poller = select.epoll()
-    switch = Switch(poller)
-    for machine in machines:
-        own = folder / machine.name
-        own.mkdir()
-        for nic in machine.nics:
-            ends = switch_end(own, nic.name), guest_end(own, nic.name)
-            switch.add(f"{machine.name}/{nic.name}", nic.network, *ends)
-    ending = threading.Event()
-
-    def serve() -> None:
-        checked_s = 0.0
-        while not ending.is_set():
-            for fd, events in poller.poll(_CHECK_S):
-                switch.serve(fd, events)
-            if time.monotonic() - checked_s > _CHECK_S:
-                switch.check()
-                checked_s = time.monotonic()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield switch
-    finally:
-        ending.set()
-        thread.join()
-        switch.close()
 
 
 def _free_ports(count: int) -> list[int]:
