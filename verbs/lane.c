@@ -148,11 +148,11 @@ static int check(const struct verbs_lane *lane, struct err *err)
     const struct lane_request *request = &lane->base.lane.request;
     const struct phase *phase = request->phase;
     uint32_t active = verbs_mtu_bytes(port->attributes.active_mtu);
-    uint32_t device = port->attributes.max_msg_sz, most = phase->pingpong.max_size;
+    uint32_t device = port->attributes.max_msg_sz, most = 0;
     enum ibv_mtu code;
     int rc;
 
-    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
+    for (uint32_t i = 0; i < phase->size_count; i++)
         most = phase->sizes[i] > most ? phase->sizes[i] : most;
     if (!possible[o->qp.service][o->qp.operation])
         return err_set(err, -EINVAL,
@@ -228,8 +228,6 @@ static uint32_t largest(const struct verbs_lane *lane)
         return MESSAGE_HEADER_BYTES +
                (bytes < VERBS_PIECE_BYTES ? (uint32_t)bytes : VERBS_PIECE_BYTES);
     }
-    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
-        return phase->pingpong.max_size;
     for (uint32_t i = 0; i < phase->size_count; i++)
         most = lane->base.sizes[i] > most ? lane->base.sizes[i] : most;
     return most;

@@ -269,7 +269,7 @@ static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t ma
     uint64_t due = (budget - 1) / length + 1;
     uint64_t left = (script->total - out->end.base.stream.at.before) / length;
 
-    if (script->size_count > 1 || script->drawn.most > 0)
+    if (script->size_count > 1)
         return 1;
     run = run < max ? run : max;
     run = run < due ? run : (uint32_t)due;

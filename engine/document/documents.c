@@ -151,17 +151,6 @@ static const char *const traffic_words[] = {[TRAFFIC_STREAM] = "stream",
                                             [TRAFFIC_SCHEDULE] = "schedule",
                                             [TRAFFIC_BURST] = "burst",
                                             NULL};
-static const char *const partner_words[] = {"fixed", "random", NULL};
-
-static const struct option pingpong_keys[] = {
-    {TIME(doc_trial, "timeout_ns", phase.pingpong.timeout_ns)},
-    {KEY_U64(doc_trial, "count", phase.pingpong.count)},
-    {KEY_U32(doc_trial, "min_size", phase.pingpong.min_size)},
-    {KEY_U32(doc_trial, "max_size", phase.pingpong.max_size)},
-    {KEY_WORD(doc_trial, "partners", phase.pingpong.random, partner_words)},
-    {KEY_FLAG(doc_trial, "samples", phase.pingpong.samples)},
-    {.key = NULL},
-};
 static const struct option burst_keys[] = {
     {OPTION(OPTION_NUMBER, doc_trial, "frames", phase.burst.frames), .min = 1, .max = UINT32_MAX,
      .needed = true},
@@ -205,7 +194,6 @@ static const struct option trial_keys[] = {
     {TIME(doc_trial, "drain_max_ns", drain_max_ns)},
     {KEY_U64(doc_trial, "flood_limit", flood_limit)},
     {TIME(doc_trial, "interval_ns", interval_ns)},
-    {.key = "pingpong", .type = OPTION_MAPPING, .table = pingpong_keys},
     {.key = "schedule", .type = OPTION_MAPPING, .table = schedule_keys},
     {.key = "burst", .type = OPTION_MAPPING, .table = burst_keys},
     {KEY_INSIDE(doc_trial, "latency", has_latency, latency_keys)},
@@ -269,7 +257,6 @@ static int check_job(const struct doc_job *job, struct err *err)
 static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     const struct phase *phase = &trial->phase;
-    const struct pingpong_options *pingpong = &phase->pingpong;
     bool schedules = phase->traffic == TRAFFIC_SCHEDULE;
     bool timed = phase_is_timed(phase); /* its length is known in advance */
     const struct {
@@ -282,11 +269,6 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         {timed && trial->window_ns == 0, "what has no count needs a window_ns above 0"},
         {phase->traffic == TRAFFIC_TRANSFER && phase->transfer_bytes == 0,
          "a transfer needs transfer_bytes above 0"},
-        {pingpong->max_size < pingpong->min_size ||
-             (pingpong->max_size > 0 && pingpong->min_size == 0),
-         "random sizes are from min_size, above 0, to max_size, no less than that"},
-        {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
-         "single times are kept of a count from 1 to 10000000"},
         {phase->traffic == TRAFFIC_PINGPONG && trial->pattern.forward,
          "a chain that forwards sends nothing back: leave forward out"},
         {phase->traffic == TRAFFIC_BURST && phase->burst.frames == 0,
@@ -294,7 +276,6 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
     };
     const char *sentence = NULL;
 
-    static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
     /* A schedule has no load: its steps send as fast as possible. */
     for (unsigned i = 0; i < trial->parts_count && !schedules; i++) {
         const struct doc_load *load = trial->parts[i].load;

@@ -2,7 +2,7 @@
 /**
  * @file
  * @brief Seeded random numbers, equal on every machine for the nth number of a seed, so that both
- * ends of a flow compute its sizes without exchanging them.
+ * ends compute the same without exchanging it.
  *
  * No state is kept between calls.
  */
@@ -55,46 +55,5 @@ static inline uint32_t prng_below(uint64_t *state, uint32_t n)
 {
     return (uint32_t)((prng_next(state) >> 32) * n >> 32);
 }
-
-/**
- * @brief Return a separate seed for the flow between two ranks.
- *
- * @param seed Random seed.
- * @param src Rank that sends.
- * @param dst Rank that receives.
- * @return Seed.
- */
-uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst);
-
-/**
- * @brief Random sizes from `least` to `most` bytes, both included, uniform in their logarithm (as
- * in Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems"), and within a
- * power of two in themselves.
- */
-struct prng_sizes {
-    uint64_t seed;
-    uint32_t least;
-    uint32_t most; /**< 0: no random sizes */
-    double low;    /**< base-2 logarithm of `least`; `span` is the distance to that of `most` */
-    double span;
-};
-
-/**
- * @brief Prepare random sizes from `least` to `most` bytes.
- *
- * @param seed Random seed.
- * @param least Least size, bytes.
- * @param most Greatest size, bytes.
- * @return Sizes; to be kept as long as they are drawn.
- */
-struct prng_sizes prng_sizes(uint64_t seed, uint32_t least, uint32_t most);
-/**
- * @brief Return the nth random size.
- *
- * @param sizes Sizes.
- * @param n How many, or the number in a sequence, from 0.
- * @return Bytes.
- */
-uint32_t prng_size(const struct prng_sizes *sizes, uint64_t n);
 
 #endif

@@ -108,18 +108,17 @@ void frame_lane_free(struct frame_lane *lane)
 /* --- sizes ------------------------------------------------------------------------------------*/
 
 /* Makes the lane's different sizes and their order from the phase's list of frame or message sizes.
- * The largest of random message sizes stands for all of them. */
+ */
 static int make_sizes(struct frame_lane *lane, struct err *err)
 {
     const struct frame_conf *conf = &lane->conf;
     const struct phase *phase = lane->lane.request.phase;
     uint32_t around = conf->offset + SIGNATURE_BYTES + conf->outside;
     uint32_t room = around < conf->most ? conf->most - around : 0;
-    uint32_t largest = phase->messages ? phase->pingpong.max_size : 0;
 
     memset(lane->size_of_length, FRAME_NO_SIZE, sizeof lane->size_of_length);
-    for (uint32_t i = 0; i < (largest > 0 ? 1 : phase->size_count); i++) {
-        uint32_t size = largest > 0 ? largest : phase->sizes[i];
+    for (uint32_t i = 0; i < phase->size_count; i++) {
+        uint32_t size = phase->sizes[i];
         uint8_t *place;
 
         if (phase->messages && (size == 0 || size > room))

@@ -87,7 +87,7 @@ static void send_message(struct lane *base, uint32_t flow)
     struct frame_lane *lane = (struct frame_lane *)base;
     struct lane_flow *sent = &base->request.flows[flow];
     uint64_t number = prober_left(&lane->prober, flow) - 1;
-    uint32_t bytes = prober_bytes(base->request.phase, sent, number);
+    uint32_t bytes = prober_bytes(base->request.phase, number);
     const struct frame_single single = {
         .place = flow,
         .tag = base->request.phase->tag,
@@ -121,7 +121,6 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 {
     struct prober *prober = &lane->prober;
     const struct signature *signature = seen->signature;
-    const struct lane_request *request = &lane->lane.request;
     uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
     uint64_t number;
 
@@ -129,8 +128,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
         return false;
     number = sequence_unwrap(prober_left(prober, flow), be32toh(signature->sequence));
     return (!prober->pingpong ||
-            is_message_size(lane, seen,
-                            prober_bytes(request->phase, &request->flows[flow], number))) &&
+            is_message_size(lane, seen, prober_bytes(lane->lane.request.phase, number))) &&
            prober_back(prober, flow, (uint32_t)number, signature_ns(signature), clock_now());
 }
 
@@ -155,13 +153,12 @@ static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_se
 static void take_message(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen,
                          int64_t now_ns)
 {
-    const struct lane_request *request = &lane->lane.request;
     struct received frame = {.signature = seen->signature,
                              .stream = &lane->receiver.streams[flow],
                              .sequence = be32toh(seen->signature->sequence),
                              .length = seen->length};
     struct flow_side *side = frame.stream->side;
-    uint32_t bytes = prober_bytes(request->phase, &lane_receives(request)[flow],
+    uint32_t bytes = prober_bytes(lane->lane.request.phase,
                                   sequence_unwrap(frame.stream->sequence.next, frame.sequence));
 
     lane->lane.arrived_ns = now_ns;

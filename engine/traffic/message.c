@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message.h"
 
+#include "prng.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -8,9 +10,6 @@
 #define SAMPLES 8u
 #define WORD 8u
 #define SEEN_BITS 64
-/* Random sizes are computed one by one. Only ping-pong has them, with one message in flight: a
- * number that is further ahead is forged. */
-#define DRAWN_JUMP_MOST (1u << 16)
 
 uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
 
@@ -47,7 +46,7 @@ void message_cursor_start(struct message_cursor *at, const struct message_script
 void message_cursor_skip(struct message_cursor *at, const struct message_script *script,
                          uint32_t count)
 {
-    if (script->drawn.most == 0 && at->length > 0 && count >= script->size_count) {
+    if (at->length > 0 && count >= script->size_count) {
         uint64_t rounds = count / script->size_count, bytes = 0;
 
         for (uint32_t i = 0; i < script->size_count; i++)
@@ -202,11 +201,11 @@ bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32
 
     if (ahead == 0)
         return false;
-    if ((int32_t)ahead > 0 && (stream->script.drawn.most == 0 || ahead <= DRAWN_JUMP_MOST)) {
+    if ((int32_t)ahead > 0) {
         message_stream_skip(stream, ahead);
         return false;
     }
-    if ((int32_t)ahead > 0 || behind > stream->at.sequence) {
+    if (behind > stream->at.sequence) {
         stream->count->foreign++;
     } else if (bit == 0) { /* before the due one: late, or received twice */
         side->late++;

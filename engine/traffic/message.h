@@ -14,7 +14,6 @@
 #define ENGINE_MESSAGE_H
 
 #include "counters.h"
-#include "prng.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -50,8 +49,7 @@ static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "layout");
 struct message_script {
     const uint32_t *sizes; /**< repeated in this order; owned by the lane */
     uint32_t size_count;
-    struct prng_sizes drawn; /**< random sizes instead of `sizes`; most 0: none */
-    uint64_t total;          /**< bytes, with the last message shortened; or FLOW_ENDLESS */
+    uint64_t total; /**< bytes, with the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
     uint16_t src;
@@ -74,8 +72,7 @@ static inline uint32_t message_cursor_length(const struct message_cursor *at,
                                              const struct message_script *script)
 {
     uint64_t left = script->total - at->before;
-    uint32_t size =
-        script->drawn.most > 0 ? prng_size(&script->drawn, at->sequence) : script->sizes[at->turn];
+    uint32_t size = script->sizes[at->turn];
 
     return size < left ? size : (uint32_t)left;
 }
@@ -99,8 +96,7 @@ static inline void message_cursor_next(struct message_cursor *at,
 }
 
 /**
- * @brief Move a cursor on by `count` messages, or to the script's end: by whole rounds of the sizes
- * where none is random.
+ * @brief Move a cursor on by `count` messages, or to the script's end.
  */
 void message_cursor_skip(struct message_cursor *at, const struct message_script *script,
                          uint32_t count);

@@ -2,6 +2,7 @@
 #include "message_lane.h"
 
 #include "clock.h"
+#include "prng.h"
 #include "schedule_executor.h"
 
 #include <arpa/inet.h>
@@ -51,7 +52,6 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
     end->stream = (struct message_stream){
         .script = {.sizes = probes ? probe_sizes : lane->sizes,
                    .size_count = probes ? 1 : phase->size_count,
-                   .drawn = prober_drawn(phase, end->flow),
                    .total = total,
                    .stream = (uint16_t)number,
                    .tag = phase->tag,
@@ -449,7 +449,7 @@ static void begin(struct message_lane *lane)
     for (uint32_t i = 0; i < request->send_count; i++)
         set_pace(lane, &lane->flows[i]);
     if (lane->replies)
-        prober_begin(&lane->prober, prng_seed(phase->seed, request->rank, request->rank));
+        prober_begin(&lane->prober, prng_bits(phase->seed, request->rank));
 }
 
 /* --- schedules (doc/developer/schedules.md) ---

@@ -2,6 +2,7 @@
 #include "prober.h"
 
 #include "clock.h"
+#include "prng.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,14 +14,10 @@
 #define ANSWER_S 4.0
 #define ROOM_LEAST 64u
 #define ROOM_MOST 65536u
-#define STAMP_MOST ((UINT64_C(1) << 48) - 1) /* of a signature, and of a sample: 78 hours */
+#define STAMP_MOST ((UINT64_C(1) << 48) - 1) /* of a signature: 78 hours */
 #define TIMEOUT_NS (250 * NS_PER_MS)
 #define TIMEOUT_ROUNDS 4
 #define UNKNOWN_LINE_BPS 100000000u
-#define MOMENT_MOST_NS (UINT32_MAX * NS_PER_US) /* 71.6 minutes */
-
-static_assert(sizeof(struct sample) == 16, "layout");
-static_assert(PATTERN_RANKS_MAX <= 65536, "a rank fits into a sample");
 
 static const struct phase *phase_of(const struct prober *prober)
 {
@@ -61,13 +58,11 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
 {
     struct lane_request *request = &lane->request;
     const struct phase *phase = request->phase;
-    const struct pingpong_options *options = &phase->pingpong;
 
     if (request->port_sends == NULL) {
         request->port_sends = request->flows;
         request->port_send_count = request->send_count;
     }
-    lane->prober = prober;
     prober->lane = lane;
     prober->next_ns = CLOCK_NEVER;
     prober->pingpong = phase->traffic == TRAFFIC_PINGPONG;
@@ -91,21 +86,7 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
                       ? first->log
                       : calloc((size_t)prober->count * (1 + prober->room), sizeof *prober->log);
     prober->is_first = first == NULL;
-    if (prober->log == NULL)
-        return -ENOMEM;
-    if (!prober->pingpong)
-        return 0;
-    prober->turn_count = options->random ? 1 : prober->count;
-    prober->turns = calloc(prober->turn_count, sizeof *prober->turns);
-    if (options->samples) {
-        prober->sample_room = options->count * prober->turn_count;
-        prober->samples = malloc(prober->sample_room * sizeof *prober->samples);
-    }
-    if (prober->turns == NULL || (options->samples && prober->samples == NULL))
-        return -ENOMEM;
-    for (uint32_t i = 0; i < prober->turn_count; i++)
-        prober->turns[i].flow = i;
-    return 0;
+    return prober->log == NULL ? -ENOMEM : 0;
 }
 
 void prober_free(struct prober *prober)
@@ -114,8 +95,6 @@ void prober_free(struct prober *prober)
         free(prober->log);
     free(prober->flows);
     free(prober->flow_of);
-    free(prober->turns);
-    free(prober->samples);
 }
 
 /* --- when probes leave --- */
@@ -187,27 +166,6 @@ void prober_stays(struct prober *prober, uint32_t flow)
     prober->in_flight--;
 }
 
-/* Ends the message of a turn, whose answer took so long; `came_ns` 0: it is given up. */
-static void end_turn(struct prober *prober, struct prober_turn *turn, uint64_t took_ns,
-                     int64_t came_ns)
-{
-    struct lane_flow *flow = &prober->lane->request.flows[turn->flow];
-    int64_t since_ns = turn->begun_ns - phase_of(prober)->start_ns;
-
-    turn->in_flight = false;
-    turn->ended++;
-    if (came_ns == 0)
-        return;
-    flow->side.last_ns = came_ns;
-    if (prober->sample_count < prober->sample_room)
-        prober->samples[prober->sample_count++] = (struct sample){
-            .time_ns = took_ns < STAMP_MOST ? took_ns : STAMP_MOST,
-            .dst = (uint16_t)flow->dst,
-            .size = prober_bytes(phase_of(prober), flow, prober_left(prober, turn->flow) - 1),
-            .begun_us = (uint32_t)(since_ns < MOMENT_MOST_NS ? since_ns / NS_PER_US : UINT32_MAX),
-        };
-}
-
 bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
                  int64_t came_ns)
 {
@@ -227,9 +185,8 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
     prober->in_flight--;
     if (came_ns != 0 && is_measured(phase_of(prober), stamp_ns))
         histogram_add(&prober->flows[flow].times, took, 1);
-    if (prober->pingpong)
-        end_turn(prober, &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow], took,
-                 came_ns);
+    if (prober->pingpong && came_ns != 0)
+        prober->lane->request.flows[flow].side.last_ns = came_ns;
     return true;
 }
 
@@ -249,35 +206,26 @@ void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns)
 
 /* --- ping-pong --- */
 
-struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow *flow)
+/* Returns whether a flow has a message in flight. */
+static bool is_in_flight(const struct prober *prober, uint32_t flow)
 {
-    bool drawn = phase->traffic == TRAFFIC_PINGPONG;
+    uint64_t left = prober_left(prober, flow);
 
-    return prng_sizes(prng_seed(phase->seed, flow->src, flow->dst),
-                      drawn ? phase->pingpong.min_size : 0, drawn ? phase->pingpong.max_size : 0);
+    return left > 0 && prober_stamp(prober, flow, left - 1) != PROBER_ENDED;
 }
 
-uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, uint64_t number)
-{
-    struct prng_sizes drawn;
-
-    if (phase->pingpong.max_size == 0)
-        return phase->sizes[number % phase->size_count];
-    drawn = prober_drawn(phase, flow);
-    return prng_size(&drawn, number);
-}
-
-/* Returns when the message in flight counts as lost. */
-static int64_t lost_ns(const struct prober *prober, const struct prober_turn *turn)
+/* Returns when a flow's message in flight counts as lost. */
+static int64_t lost_ns(const struct prober *prober, uint32_t flow)
 {
     const struct lane_request *request = &prober->lane->request;
-    int64_t timeout_ns = request->phase->pingpong.timeout_ns;
+    int64_t timeout_ns = request->phase->answer_timeout_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
+    uint64_t number = prober_left(prober, flow) - 1;
     uint32_t flows = request->send_count + request->receive_count; /* flows share the line */
-    uint32_t bytes = prober_bytes(request->phase, &request->flows[turn->flow],
-                                  prober_left(prober, turn->flow) - 1);
+    uint32_t bytes = prober_bytes(request->phase, number);
 
-    return turn->begun_ns + (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
+    return request->phase->start_ns + (int64_t)prober_stamp(prober, flow, number) +
+           (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
            (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) / (double)line_bps);
 }
 
@@ -285,33 +233,28 @@ int64_t prober_pingpong(struct prober *prober, bool loses,
                         void (*send)(struct lane *lane, uint32_t flow))
 {
     const struct lane_request *request = &prober->lane->request;
-    const struct pingpong_options *options = &request->phase->pingpong;
     int64_t next_ns = CLOCK_NEVER;
 
     prober->ended = true;
-    for (uint32_t i = 0; i < prober->turn_count; i++) {
-        struct prober_turn *turn = &prober->turns[i];
+    for (uint32_t flow = 0; flow < prober->count; flow++) {
+        struct flow_side *side = &request->flows[flow].side;
         int64_t now_ns = clock_now();
+        bool waits = is_in_flight(prober, flow);
 
-        if (turn->in_flight && loses && now_ns >= lost_ns(prober, turn))
-            prober_forget(prober, turn->flow, INT64_MAX);
-        if (!turn->in_flight && now_ns < prober->lane->stop_ns &&
-            (options->count == 0 || turn->ended < options->count)) {
-            struct flow_side *side;
-
-            if (options->random)
-                turn->flow = prng_below(&prober->random, request->send_count);
-            side = &request->flows[turn->flow].side;
-            side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-            turn->begun_ns = now_ns;
-            turn->in_flight = true;
-            prober_leaves(prober, turn->flow, now_ns - request->phase->start_ns);
-            send(prober->lane, turn->flow);
-            next_ns = now_ns;
+        if (waits && loses && now_ns >= lost_ns(prober, flow)) {
+            prober_forget(prober, flow, INT64_MAX);
+            waits = false;
         }
-        prober->ended &= !turn->in_flight;
-        if (turn->in_flight && loses && lost_ns(prober, turn) < next_ns)
-            next_ns = lost_ns(prober, turn);
+        if (!waits && now_ns < prober->lane->stop_ns) {
+            side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+            prober_leaves(prober, flow, now_ns - request->phase->start_ns);
+            send(prober->lane, flow);
+            next_ns = now_ns;
+            waits = true;
+        }
+        prober->ended &= !waits;
+        if (waits && loses && lost_ns(prober, flow) < next_ns)
+            next_ns = lost_ns(prober, flow);
     }
     return next_ns;
 }

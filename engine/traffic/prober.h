@@ -10,8 +10,8 @@
  * lanes of a port's queues share the log: an answer may arrive by any.
  *
  * Probes leave at times that vary by up to half of their distance (additive random sampling): exact
- * distances might coincide with a period of the network. In ping-pong each flow, or with random
- * partners the whole lane, has one message in flight.
+ * distances might coincide with a period of the network. In ping-pong each flow has one
+ * message in flight.
  *
  * The main thread makes a prober and reads it afterwards, one worker runs it; in between nothing
  * here allocates or makes a system call, except for the clock.
@@ -21,7 +21,6 @@
 #ifndef ENGINE_PROBER_H
 #define ENGINE_PROBER_H
 
-#include "prng.h"
 #include "transport.h"
 
 #include <stdatomic.h>
@@ -38,14 +37,6 @@ struct prober_flow {
     uint64_t sent;          /**< measured ones: they left in the window */
     uint64_t oldest;        /**< none before it is in flight; for messages, whose lane needs it */
     struct histogram times; /**< of answered probes or messages */
-};
-
-/** @brief Sender of one ping-pong message at a time: a flow, or a lane with random partners. */
-struct prober_turn {
-    uint32_t flow; /**< flow of the present or last message */
-    bool in_flight;
-    int64_t begun_ns;
-    uint64_t ended; /**< messages that have ended, answered or given up */
 };
 
 struct prober {
@@ -71,13 +62,7 @@ struct prober {
     int64_t next_ns; /**< CLOCK_NEVER: no further one leaves */
     int64_t until_ns;
     double gap_ns;   /**< mean time between probes */
-    uint64_t random; /**< state of the random distances, or of a ping-pong's partners */
-    /** @brief State of a ping-pong. */
-    struct prober_turn *turns;
-    uint32_t turn_count;
-    struct sample *samples; /**< single times, in the order in which messages ended */
-    size_t sample_count;
-    size_t sample_room;
+    uint64_t random; /**< state of the random distances */
 };
 
 /**
@@ -227,24 +212,11 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
  */
 void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns);
 
-/**
- * @brief Return the random sizes of the messages between two ranks; none where the phase has none.
- *
- * @param phase Phase.
- * @param flow Flow.
- * @return Sizes.
- */
-struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow *flow);
-/**
- * @brief Return the bytes of a ping-pong message, computed at both ends: the phase's sizes in
- * rotation, or random.
- *
- * @param phase Phase.
- * @param flow Flow.
- * @param number Number of the message, from 0.
- * @return Bytes.
- */
-uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, uint64_t number);
+/** @brief Return the bytes of a phase's nth ping-pong message, computed at both ends. */
+static inline uint32_t prober_bytes(const struct phase *phase, uint64_t number)
+{
+    return phase->sizes[number % phase->size_count];
+}
 /**
  * @brief Begin the ping-pong messages that are due, and give up lost ones: after four round trips
  * at line rate, and the document's timeout for queues on the way.

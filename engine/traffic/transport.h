@@ -142,37 +142,12 @@ struct burst_options {
     uint64_t count; /**< 0: until the stop, with the last burst complete */
 };
 
-/**
- * @brief Options of ping-pong messages.
- *
- * Each flow has one message in flight; with `random`, each port has one, of a flow chosen at random
- * for each message. All zero: `sizes` in rotation, from start to stop.
- */
-struct pingpong_options {
-    uint64_t count; /**< round trips of each flow (random: of each port); 0: until the stop */
-    /** @brief Minimum of random sizes, uniform in their logarithm; 0: `sizes` in rotation. */
-    uint32_t min_size;
-    uint32_t max_size;
-    bool random;
-    bool samples;       /**< store every single time */
-    int64_t timeout_ns; /**< time that a message may wait in queues on the way; 0: 250 ms */
-};
-#define PINGPONG_SAMPLES_MAX 10000000u
-
 /** @brief Options of a phase that executes a schedule (schedule_executor.h). */
 struct schedule_options {
     uint64_t count;  /**< measured repetitions, in whole batches; 0: until the stop */
     uint32_t batch;  /**< repetitions without a barrier between them; never 0 */
     uint32_t warmup; /**< batches that are not measured */
     bool compute;    /**< data are really reduced, and the result is verified */
-};
-
-/** @brief Single round trip of a ping-pong message. */
-struct sample {
-    uint64_t time_ns : 48;
-    uint64_t dst : 16; /**< rank */
-    uint32_t size;     /**< bytes */
-    uint32_t begun_us; /**< since the phase's start */
 };
 
 /** @brief Kinds of times of a flow that a transport can measure (doc/reference/latency.md). */
@@ -236,8 +211,8 @@ struct phase {
     uint32_t size_count;
     struct load load;
     bool in_turn; /**< one frame of each flow in rotation (RFC 2889, 5.1.3); else in any order */
-    const void *options; /**< options of the transport, as its option table fills them */
-    struct pingpong_options pingpong;
+    const void *options;       /**< options of the transport, as its option table fills them */
+    int64_t answer_timeout_ns; /**< time that a ping-pong message may wait in queues on the way */
     struct schedule_options schedule;
     struct burst_options burst;
     struct latency_options latency;
@@ -261,7 +236,7 @@ static inline bool phase_is_timed(const struct phase *phase)
 {
     return phase->traffic == TRAFFIC_STREAM ||
            (phase->traffic == TRAFFIC_BURST && phase->burst.count == 0) ||
-           (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.count == 0) ||
+           phase->traffic == TRAFFIC_PINGPONG ||
            (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
 
@@ -305,7 +280,6 @@ struct lane_flow {
 };
 
 struct transport_port; /* each transport's own */
-struct prober;
 struct schedule_executor;
 
 /** @brief Key of a small blob that one end of a flow leaves for the other end in this phase. */
@@ -435,11 +409,6 @@ struct lane {
      * sleeps by wake_fd. Set by prepare.
      */
     bool (*wait)(struct lane *lane, int64_t until_ns);
-    /**
-     * @brief Round trips of the lane's flows (prober.h), set by prepare; the samples are complete
-     * once the worker has released the lane.
-     */
-    const struct prober *prober;
     char variant[112]; /**< chosen hot paths, for the records; set by prepare or connect */
     /** @brief Fault in poll (a lost connection): the text is set, and the lane continues idle. */
     struct err error;

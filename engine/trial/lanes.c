@@ -46,8 +46,7 @@ static void fill_template(struct phase_run *run)
     phase->messages = phase->traffic == TRAFFIC_PINGPONG;
     phase->probes = PROBES;
     phase->probe_timeout_ns = timeout_ns(run);
-    if (phase->traffic == TRAFFIC_SCHEDULE)
-        phase->pingpong.timeout_ns = doc->drain_timeout_ns;
+    phase->answer_timeout_ns = doc->drain_timeout_ns;
     if (run->is_probe) {
         phase->traffic = TRAFFIC_PROBE;
         /* A connectivity check measures no latency. */

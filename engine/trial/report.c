@@ -7,23 +7,12 @@
 
 #include "clock.h"
 #include "log.h"
-#include "prober.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A rank may have 10^8 samples: one record of them all would take gigabytes in the node, the queue
- * and the controller. */
-#define SAMPLES_A_RECORD 4096u
-#define SAMPLES_TEXT                                                                               \
-    sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
-                              sodium_base64_VARIANT_ORIGINAL)
-
-static_assert(sizeof(struct sample) == 16, "doc/developer/node-protocol.md");
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
 
 /* --- parts of several records --- */
 
@@ -286,22 +275,6 @@ static void report_execution(const struct phase_run *run, const struct phase_lan
            {"max_ns", counted(times->count > 0, times->max_ns)}, {"buckets", buckets(times)});
 }
 
-/* Report single round-trip times, in base64. */
-static void report_samples(const struct phase_run *run, const struct phase_lane *lane,
-                           const struct prober *prober)
-{
-    for (size_t i = 0; prober != NULL && i < prober->sample_count; i += SAMPLES_A_RECORD) {
-        size_t left = prober->sample_count - i;
-        size_t some = left < SAMPLES_A_RECORD ? left : SAMPLES_A_RECORD;
-        char text[SAMPLES_TEXT];
-
-        sodium_bin2base64(text, sizeof text, (const uint8_t *)&prober->samples[i],
-                          some * sizeof(struct sample), sodium_base64_VARIANT_ORIGINAL);
-        REPORT(run, lane, "samples", {"rank", json_integer(lane->own->rank)},
-               {"data", json_string(text)});
-    }
-}
-
 /* --- the phase as a whole --- */
 
 static void report_clock(const struct phase_run *run)
@@ -533,8 +506,6 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
     if (lane->executor != NULL)
         report_execution(run, lane);
     report_misdelivered(run, lane);
-    for (uint32_t q = 0; q < lane->queue_count; q++)
-        report_samples(run, lane, lane->queues[q].lane->prober);
 }
 
 void report_end(struct phase_run *run)

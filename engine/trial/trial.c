@@ -163,9 +163,6 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
 
     if (run->is_probe && silence_ns < PROBE_SILENCE_NS)
         silence_ns = PROBE_SILENCE_NS;
-    /* Several counted messages may be lost in sequence before one arrives. */
-    if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
-        silence_ns *= 4;
     task->drain_timeout_ns = silence_ns;
     task->drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
     if (run->template.traffic != TRAFFIC_SCHEDULE)

@@ -120,9 +120,7 @@ def write_tables(directory: Path, run: Run, records: Iterable[Record]) -> None:
         for record in records:
             for phase in collector.take(record):
                 tables.add_phase(phase)
-            if record["type"] == "samples":
-                tables.add_samples(record)
-            elif is_event(record):
+            if is_event(record):
                 tables.add_event(record)
         for phase in collector.rest():
             tables.add_phase(phase)

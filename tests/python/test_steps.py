@@ -4,9 +4,7 @@ single times."""
 
 from __future__ import annotations
 
-import base64
 import math
-import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,10 @@ import numpy as np
 import pytest
 
 from configs import LAB, compile_text, needs_engine
-from recorded import fed, rows_in, write_tables
+from recorded import fed
 from switchbench.analysis import series
 from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
-from switchbench.analysis.summary import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.plan import compile
@@ -28,8 +25,6 @@ from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.collector import times_row
 from switchbench.records.rows import Histogram, NameIndex, PhaseKey, PhaseRows, Rows
-from switchbench.records.schema import DamagedRecord
-from switchbench.records.store import TableWriter
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
 from synthetic import (
@@ -285,16 +280,6 @@ def test_curve() -> None:
     assert point["bandwidth_mbps"] == pytest.approx(8 * 4 / 50.032, rel=1e-4)
 
 
-def test_trials_that_are_no_sweep_have_no_curve() -> None:
-    """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
-    sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")
-    table = series.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
-    add(table, pingpong(0, [2000] * 100, lost=4))
-    add(table, pingpong(1, [2000] * 50))
-    (curve,) = table.curves()
-    assert [(point["size"], point["round_trips"]) for point in curve["points"]] == [(64, 50)]
-
-
 def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty times would be a guess: there is none."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
@@ -304,77 +289,3 @@ def test_few_round_trips_have_no_percentile() -> None:
     assert point["latency_us"]["p99"] is None
     assert point["latency_us"]["p50"] == pytest.approx(1.012, abs=0.01)
     assert (point["round_trips"], point["lost"]) == (50, 2)
-
-
-# --- single times ------------------------------------------------------------------------------
-
-
-def samples_record(times: list[tuple[int, int, int, int]], **changes: Any) -> dict[str, Any]:
-    """Return a `samples` record of (dst, size, begun_us, time_ns)."""
-    data = b"".join(
-        struct.pack("<QII", time_ns | dst << 48, size, begun_us)
-        for dst, size, begun_us, time_ns in times
-    )
-    return {
-        "type": "samples", "node": "node1", "trial": 0, "repeat": 0, "phase": 0, "network": "lab",
-        "rank": 0, "data": base64.b64encode(data).decode(),
-    } | changes  # fmt: skip
-
-
-def scatter_trial(**changes: Any) -> Any:
-    """Return a trial with every single time kept."""
-    return make_trial(
-        make_site(4), transport="tcp", traffic="pingpong", size_unit="message",
-        parameters={"scatter": {"sizes": [4, 65536]}}, **changes,
-    )  # fmt: skip
-
-
-def keep_samples(path: Path, *records: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows that the controller makes of these records."""
-    with TableWriter(path) as tables:
-        for record in records:
-            tables.add_samples(record)
-    return rows_in(path, "samples")
-
-
-def test_samples_are_stored_and_read(tmp_path: Path) -> None:
-    rows = keep_samples(
-        tmp_path,
-        samples_record([(1, 4, 10, 123456), (3, 2**32 - 1, 2**32 - 1, 2**48 - 1)]),
-        samples_record([(0, 77, 5, 99)], rank=2, trial=7, repeat=3, network="rail"),
-    )
-    assert [row["time_ns"] for row in rows] == [123456, 2**48 - 1, 99]
-    assert [row["dst"] for row in rows] == [1, 3, 0]
-    assert [row["src"] for row in rows] == [0, 0, 2]
-    assert rows[1]["size"] == rows[1]["begun_us"] == 2**32 - 1
-    assert (rows[2]["trial"], rows[2]["repeat"], rows[2]["network"]) == (7, 3, "rail")
-
-
-@pytest.mark.parametrize(
-    "change", [{"rank": 1 << 16}, {"phase": -1}, {"data": "AA"}, {"data": "?"}]
-)
-def test_samples_that_are_none_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    with pytest.raises(DamagedRecord, match="are not samples of 16 bytes"):
-        keep_samples(tmp_path, samples_record([(1, 4, 10, 123456)]) | change)
-
-
-def test_single_times_by_trial(tmp_path: Path) -> None:
-    """Half the round trips of all sizes; a trial without a scatter has no entry."""
-    times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1001)]
-    keep_samples(tmp_path, samples_record(times))
-    sweeping = make_trial(make_site(4), 1, sizes=(64,), traffic="pingpong", size_unit="message")
-    (entry,) = series.scatter_times(tmp_path, [sweeping, scatter_trial()])
-    assert (entry["messages"], entry["min_size"], entry["max_size"]) == (1001, 4, 1004)
-    assert (entry["p50_us"], entry["p99_us"], entry["max_us"]) == (100.0, 149.0, 150.0)
-
-
-def test_lost_messages_stand_beside_the_times(tmp_path: Path) -> None:
-    """The times are in one file, and the messages that never came back in another."""
-    times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1000)]
-    flows = [pingpong(0, [100_000] * 500, lost=2), pingpong(0, [100_000] * 500, lost=1)]
-    flows[1] |= {"node": "node3", "src": "node3:e0", "dst": "node4:e0"}
-    run = make_run(make_site(4), scatter_trial())
-    write_tables(tmp_path, run, [*flows, samples_record(times)])
-    summary = gather(run, tmp_path)
-    (entry,) = summary.finish(about(), [])["messages"]["scatter"]
-    assert (entry["lost"], entry["messages"]) == (3, 1000)

@@ -365,7 +365,7 @@ def test_a_topology_file_says_what_is_between_the_switches(tmp_path: Path) -> No
 # --- routed labs before any namespace -------------------------------------------------------------
 
 
-SALMON = "conf/paper-salmon-figures5-7.yaml"
+SALMON = "conf/paper-salmon-table1.yaml"
 
 
 def line(**changes: Any) -> Topology:

@@ -253,11 +253,10 @@ def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
 
 
 def test_verify_writes_nothing(kept_run: Path, directory: Path, cli: Command) -> None:
-    """A first call passed and took samples away, a second one missed them: as of a run that was
-    killed before it stored them."""
-    sample = {"type": "samples", "node": "node1", "trial": 0, "repeat": 0, "network": "lab"}
+    """A first call passed and took a stream away, a second one missed it: as of a run that was
+    killed before it stored it."""
     with TableWriter(directory) as tables:
-        tables.add_samples(sample | {"phase": 0, "rank": 0, "data": ""})
+        tables.add_event({"type": "bye", "node": "node1"})
     sealing.seal(directory)
     for path in (kept_run, directory):
         before = {file.name: file.read_bytes() for file in path.iterdir()}

@@ -29,7 +29,7 @@ SMOKES = {
     "test_queues.py::test_queues_share_a_port": "several queues",
     "test_latency.py::test_a_full_queue_is_seen_in_the_round_trip": "round trips",
     "test_steps.py::test_steps": "schedules",
-    "test_messages.py::test_scatter[fixed-tcp]": "messages, over tcp",
+    "test_messages.py::test_sweep": "messages there and back",
     "test_routed.py::test_messages_pass_the_nodes_predicted": "nodes that forward",
     # Commands around a run.
     "test_campaign.py::test_a_rotation_finds_the_port[8]": "more ports than hosts",

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages there and back on the lab, by the kernel and around it: sizes, single times, and
-messages that are lost."""
+"""Messages there and back on the lab, by the kernel and around it: sizes, and messages that are
+lost."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import labkit
 import runs
-from switchbench.records.store import TableFile
 
 pytestmark = labkit.needs_lab
 
@@ -56,20 +53,3 @@ def test_lost_messages(tmp_path: Path) -> None:
     dropped = sum(port["dropped"]["fault"] for port in result.switch("port"))
     assert point["lost"] <= dropped
     assert "did not come back" in result.output
-
-
-@pytest.mark.parametrize(("partners", "transport"), [("fixed", "tcp"), ("random", "dpdk")])
-def test_scatter(tmp_path: Path, partners: str, transport: str) -> None:
-    """Every single time is kept."""
-    pattern = {"pattern": "pairs"} if partners == "fixed" else {"pattern": "aapc", "order": "naive"}
-    most = 65536 if transport == "tcp" else 1400
-    scattered = {"partners": partners, "sizes": [4, most], "count": 100}
-    test = pattern | {"scatter": scattered, "transport": transport}
-    result = runs.run(tmp_path, {"site": SITE, "traffic": "pingpong", "tests": [test]}).complete
-    (entry,) = result.summary["messages"]["scatter"]
-    assert entry["lost"] == 0
-    senders = 2 if partners == "fixed" else 4
-    rows = TableFile(result.directory, "samples").whole().to_pylist()
-    assert len(rows) == entry["messages"] == senders * 100
-    assert all(4 <= row["size"] <= most and row["src"] != row["dst"] for row in rows)
-    assert 0 < entry["p50_us"] < 1e5

@@ -632,26 +632,7 @@ static bool came_back(uint64_t count, uint64_t sent)
     return count == sent || (subject->gives_up && count < sent && count >= sent * 3 / 4);
 }
 
-static void begin_pingpong(enum flows flows)
-{
-    begin_case(flows);
-    run.phase.traffic = TRAFFIC_PINGPONG;
-    run.phase.messages = true;
-    run.phase.latency.stamps = true; /* ping-pong measures no delays of its own */
-    battery_set(&run.phase, subject->waiting);
-}
-
-/* Play a ping-pong, whose messages arrive once and undamaged. */
-static void play_pingpong(uint64_t least)
-{
-    battery_play(&run);
-    if (!subject->gives_up)
-        battery_whole(&run, least);
-    for (size_t i = 0; i < run.flow_count; i++)
-        assert_int_equal(run.flows[i].destination.corrupted, 0);
-}
-
-/* Every message returned, and took a plausible time. */
+/* Every message arrived once and undamaged, returned, and took a plausible time. */
 static void case_pingpong(void **state)
 {
     static const uint32_t sizes[] = {4, 100, 1400, 4096, 1 << 20};
@@ -659,11 +640,17 @@ static void case_pingpong(void **state)
     for (EACH(size, sizes)) {
         if (subject->back_most > 0 && *size > subject->back_most)
             continue;
-        begin_pingpong(PAIRS);
+        begin_case(PAIRS);
+        run.phase.traffic = TRAFFIC_PINGPONG;
+        run.phase.messages = true;
+        run.phase.latency.stamps = true; /* ping-pong measures no delays of its own */
+        battery_set(&run.phase, subject->waiting);
         run.phase.sizes[0] = *size;
         if (subject->emulated || *size > 1 << 16) /* there are several */
             run.duration_ns = (subject->emulated && *size > 1 << 16 ? 8 : 2) * NS_PER_S;
-        play_pingpong(1);
+        battery_play(&run);
+        if (!subject->gives_up)
+            battery_whole(&run, 1);
         for (size_t f = 0; f < run.flow_count; f++) {
             const struct latency *times = &battery_times[f][LATENCY_PINGPONG];
 
@@ -672,63 +659,8 @@ static void case_pingpong(void **state)
             assert_true(times->histogram.max_ns < (uint64_t)run.duration_ns);
             assert_int_equal(battery_times[f][LATENCY_ONE_WAY].histogram.count, 0);
             assert_int_equal(run.flows[f].source.live.payload_bytes % *size, 0);
+            assert_int_equal(run.flows[f].destination.corrupted, 0);
         }
-    }
-}
-
-#define DRAWN_COUNT 200
-#define DRAWN_LEAST 3
-#define DRAWN_MOST 50000
-
-static uint32_t drawn_most(void)
-{
-    return subject->back_most > 0 ? subject->back_most : DRAWN_MOST;
-}
-
-/* Every message has its sample, and sizes spread over the range's powers of two. */
-static void look_at_samples(struct battery_run *played, uint32_t rank, struct lane *lane)
-{
-    const struct sample *samples = lane->prober != NULL ? lane->prober->samples : NULL;
-    size_t count = lane->prober != NULL ? lane->prober->sample_count : 0, small = 0;
-    uint32_t senders = played->phase.pingpong.random ? 1 : lane->request.send_count;
-    uint64_t bytes = 0, sent = 0;
-
-    assert_true(came_back(count, lane->request.send_count > 0 ? senders * DRAWN_COUNT : 0));
-    for (size_t i = 0; i < count; i++) {
-        assert_in_range(samples[i].size, DRAWN_LEAST, drawn_most());
-        assert_true(samples[i].dst != rank && samples[i].dst < subject->ports);
-        assert_true(samples[i].time_ns > 0);
-        bytes += samples[i].size;
-        /* the geometric mean of the range */
-        small += (uint64_t)samples[i].size * samples[i].size < (uint64_t)DRAWN_LEAST * drawn_most();
-    }
-    for (uint32_t i = 0; i < lane->request.send_count; i++)
-        sent += lane->request.flows[i].side.live.payload_bytes;
-    assert_true(bytes == sent || (subject->gives_up && bytes < sent));
-    if (count > 0)
-        assert_in_range(small, count * 3 / 10, count * 7 / 10);
-}
-
-/* Messages of random sizes: a number of each flow, then of each port to random partners. */
-static void case_pingpong_drawn(void **state)
-{
-    for (unsigned random = 0; random < 2; random++) {
-        uint64_t messages = 0;
-
-        begin_pingpong(random ? ALL : PAIRS);
-        run.phase.pingpong = (struct pingpong_options){.count = DRAWN_COUNT,
-                                                       .min_size = DRAWN_LEAST,
-                                                       .max_size = drawn_most(),
-                                                       .random = random,
-                                                       .samples = true};
-        run.duration_ns = 10 * NS_PER_S;
-        run.look = look_at_samples;
-        play_pingpong(random ? 1 : DRAWN_COUNT);
-        for (size_t i = 0; i < run.flow_count; i++) {
-            messages += run.flows[i].destination.live.messages;
-            assert_true(random || came_back(run.flows[i].destination.live.messages, DRAWN_COUNT));
-        }
-        assert_true(came_back(messages, (random ? subject->ports : run.flow_count) * DRAWN_COUNT));
     }
 }
 
@@ -895,7 +827,6 @@ static int run_cases(void)
         {"each row", each_row_keeps_its_laws, subject->only_more},
         {"unlimited", case_unlimited, subject->only_more || subject->unlimited == 0},
         {"ping-pong", case_pingpong, subject->only_more},
-        {"random ping-pong", case_pingpong_drawn, subject->only_more},
         {"schedule", case_schedule,
          subject->only_more || subject->no_steps || !can(TRANSPORT_KNOWS_END)},
         {"refusals", case_refusals, subject->refusals == NULL},

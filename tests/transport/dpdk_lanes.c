@@ -468,7 +468,7 @@ TEST_BETWEEN(mischief_is_accounted_for, fresh, end)
         set_phase(TRAFFIC_PINGPONG, 1000, 1, START_NS + 2 * NS_PER_S);
         for (unsigned i = 0; i < 2; i++) {
             bed.phases[i].messages = true;
-            bed.phases[i].pingpong.timeout_ns = 20 * MS;
+            bed.phases[i].answer_timeout_ns = 20 * MS;
         }
         begin(1, false);
         play(START_NS + 3 * NS_PER_S, WIRE_STEP_NS);
@@ -516,7 +516,7 @@ TEST_BETWEEN(a_message_has_its_size_there_and_back, fresh, end)
         bed.wire = lengthen_some;
         set_phase(TRAFFIC_PINGPONG, 1000, 1, START_NS + NS_PER_S);
         bed.phases[0].messages = bed.phases[1].messages = true;
-        bed.phases[0].pingpong.timeout_ns = bed.phases[1].pingpong.timeout_ns = 20 * MS;
+        bed.phases[0].answer_timeout_ns = bed.phases[1].answer_timeout_ns = 20 * MS;
         begin(1, false);
         play(START_NS + 2 * NS_PER_S, WIRE_STEP_NS);
         times = &read_flow(0)->latency[LATENCY_PINGPONG];

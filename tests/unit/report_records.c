@@ -4,7 +4,6 @@
  * time and on fixed clocks. The test compares them byte for byte with report_records.ndjson.
  */
 #include "phase.h"
-#include "prober.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -55,8 +54,6 @@ static char network[] = "fabric";
 static const struct port_location places[] = {
     {"node1:e0", 0, 0}, {"node2:e0", 1, 0}, {"node3:e0", 2, 0}};
 static const struct port_location *ranks[] = {&places[0], &places[1], &places[2]};
-static struct sample samples[33];
-static const struct prober prober = {.samples = samples, .sample_count = 33};
 static bool has_metrics, has_times;
 static struct records *records;
 static struct node node;
@@ -190,7 +187,6 @@ static void report_ended(void)
 
     lay("verbs", TRANSPORT_NEEDS_RDMA, TRAFFIC_PINGPONG);
     lane.judges_order = true;
-    lane.prober = &prober;
     report_end(&run);
 
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_SCHEDULE);
@@ -282,8 +278,6 @@ int main(void)
 
     rc |= pattern_plan_make(&part.plan, &request, why, sizeof why);
     assert(rc == 0);
-    for (unsigned i = 0; i < 33; i++)
-        samples[i] = (struct sample){.time_ns = 1000 + i, .dst = 1, .size = 64 * i, .begun_us = i};
     report_ended();
     records_close(records); /* progress records are dropped where many wait */
     records_open(&records, STDOUT_FILENO, "node2", &err);

@@ -242,52 +242,14 @@ TEST(late_probes_are_of_all_flows)
     end(NULL);
 }
 
-/* --- what there is to be sent --- */
-
-#define DRAWS 100000u
-
-/* Sizes are uniform in their logarithm, both ends of the range included, and the same on every
- * machine, since both ends of a flow compute them. */
-TEST(sizes_are_drawn)
-{
-    struct prng_sizes sizes = prng_sizes(7, 4, 65535), few = prng_sizes(1, 3, 5);
-    struct prng_sizes fixed = prng_sizes(prng_seed(1, 2, 3), 4, 1 << 20);
-    struct prng_sizes one = prng_sizes(1, 1, 1), all = prng_sizes(9, 1, UINT32_MAX);
-    uint32_t by_power[16] = {0}, seen[6] = {0};
-
-    for (uint64_t n = 0; n < DRAWS; n++) {
-        uint32_t size = prng_size(&sizes, n);
-
-        assert_in_range(size, 4, 65535);
-        by_power[31 - __builtin_clz(size)]++;
-        seen[prng_size(&few, n)]++;
-        assert_int_equal(prng_size(&one, n), 1);
-        assert_true(prng_size(&all, n) >= 1);
-    }
-    for (unsigned power = 2; power < 16; power++) /* 14 powers of two */
-        assert_in_range(by_power[power], DRAWS / 14 * 95 / 100, DRAWS / 14 * 105 / 100);
-    assert_true(seen[3] > seen[4] && seen[4] > 0 && seen[5] > 0);
-    assert_true(prng_bits(0, 0) ==
-                0xe220a8397b1dcdafu); /* the first number of SplitMix64 with seed 0 */
-    assert_true(prng_bits(0, 1) == 0x6e789e6aa1b965f4u);
-    assert_true(prng_seed(1, 2, 3) != prng_seed(1, 3, 2));
-    assert_int_equal(prng_size(&fixed, 0), 57643);
-    assert_int_equal(prng_size(&fixed, 1), 45);
-    assert_int_equal(prng_size(&fixed, 2), 106);
-}
-
 /* --- when the next message begins --- */
 
-static void sit_down(struct pingpong_options options)
+static void sit_down(void)
 {
-    const struct phase phase = {.seed = 5,
-                                .traffic = TRAFFIC_PINGPONG,
-                                .sizes = {10, 20},
-                                .size_count = 2,
-                                .pingpong = options,
-                                .start_ns = clock_now()};
+    const struct phase phase = {
+        .traffic = TRAFFIC_PINGPONG, .sizes = {10, 20}, .size_count = 2, .start_ns = clock_now()};
 
-    make(&phase, options.random ? PARTNERS : 1, 1);
+    make(&phase, 1, 1);
 }
 
 static void send_one(struct lane *lane, uint32_t flow)
@@ -299,23 +261,16 @@ static void send_one(struct lane *lane, uint32_t flow)
  * whether the next one begins. */
 static bool play(int64_t took_ns)
 {
-    const struct prober_turn *turn = &bed.probers[0].turns[0];
-    uint64_t stamp_ns = (uint64_t)(turn->begun_ns - bed.phase.start_ns);
+    uint64_t left = prober_left(&bed.probers[0], 0);
+    uint64_t stamp_ns = left > 0 ? prober_stamp(&bed.probers[0], 0, left - 1) : PROBER_ENDED;
     unsigned before = bed.sent;
 
-    if (turn->in_flight && took_ns != 0)
-        assert_true(prober_back(&bed.probers[0], turn->flow,
-                                (uint32_t)prober_left(&bed.probers[0], turn->flow) - 1, stamp_ns,
-                                took_ns > 0 ? turn->begun_ns + took_ns : 0));
+    if (stamp_ns != PROBER_ENDED && took_ns != 0)
+        assert_true(
+            prober_back(&bed.probers[0], 0, (uint32_t)left - 1, stamp_ns,
+                        took_ns > 0 ? bed.phase.start_ns + (int64_t)stamp_ns + took_ns : 0));
     (void)prober_pingpong(&bed.probers[0], false, send_one);
     return bed.sent > before;
-}
-
-static uint32_t bytes_in_flight(void)
-{
-    uint32_t flow = bed.probers[0].turns[0].flow;
-
-    return prober_bytes(&bed.phase, &bed.flows[flow], prober_left(&bed.probers[0], flow) - 1);
 }
 
 static void check_times(uint64_t sent, uint64_t back, uint64_t min_ns, uint64_t max_ns)
@@ -332,11 +287,11 @@ static void check_times(uint64_t sent, uint64_t back, uint64_t min_ns, uint64_t 
  * and lost, and messages that began outside the window are not measured. */
 TEST(a_flow_has_a_message_in_flight)
 {
-    sit_down((struct pingpong_options){0});
+    sit_down();
     for (int n = 0; n < 4; n++) {
         assert_true(play(n == 3 ? -1 : 999 + n)); /* ends the one before, and begins the next */
         assert_false(play(0));
-        assert_int_equal(bytes_in_flight(), n % 2 == 0 ? 10 : 20);
+        assert_int_equal(prober_bytes(&bed.phase, n), n % 2 == 0 ? 10 : 20);
         assert_false(bed.probers[0].ended);
     }
     bed.lanes[0].stop_ns = 0;
@@ -346,7 +301,7 @@ TEST(a_flow_has_a_message_in_flight)
     check_times(4, 3, 1000, 1003);
     end(NULL);
 
-    sit_down((struct pingpong_options){0});
+    sit_down();
     bed.phase.open_ns = CLOCK_NEVER - 1;
     assert_true(play(0));
     assert_true(play(5));
@@ -369,7 +324,7 @@ TEST(an_answer_too_late_is_no_stranger)
     struct frame_seen seen = {.signature = &signature, .ours = true};
     struct port_count count = {0};
 
-    sit_down((struct pingpong_options){0});
+    sit_down();
     assert_true(play(0) && play(-1)); /* 0, of 10 bytes, is given up; 1, of 20, is in flight */
     lane = (struct frame_lane){.lane = bed.lanes[0], .prober = bed.probers[0], .tags = {0, 7}};
     lane.lane.request.count = &count;
@@ -381,31 +336,5 @@ TEST(an_answer_too_late_is_no_stranger)
         assert_int_equal(count.probes_received, 1);
         assert_int_equal(count.foreign, bytes == 20);
     }
-    end(NULL);
-}
-
-#define DRAWN 300u
-
-/* One message in flight for all partners, which are drawn at random: each gets about a third, and
- * each sample names its partner. */
-TEST(partners_are_drawn)
-{
-    const struct prober *prober = &bed.probers[0];
-    uint32_t by_rank[PARTNER + PARTNERS] = {0}, began = 0;
-
-    sit_down((struct pingpong_options){
-        .count = DRAWN, .min_size = 4, .max_size = 64, .random = true, .samples = true});
-    assert_int_equal(prober->turn_count, 1);
-    for (; play(began % 10 == 0 ? -1 : (int64_t)began); began++)
-        assert_in_range(bytes_in_flight(), 4, 64);
-    assert_int_equal(began, DRAWN);
-    assert_true(prober->ended);
-    assert_int_equal(prober->sample_count, DRAWN - DRAWN / 10);
-    for (size_t i = 0; i < prober->sample_count; i++) {
-        assert_int_equal(prober->samples[i].time_ns, 1 + i + i / 9);
-        by_rank[prober->samples[i].dst]++;
-    }
-    for (uint32_t i = PARTNER; i < PARTNER + PARTNERS; i++)
-        assert_in_range(by_rank[i], 70, 130);
     end(NULL);
 }

@@ -131,14 +131,13 @@ static void *send_big(void *context)
     char *text = calloc(1, BIG + 1);
 
     memset(text, 'x', BIG);
-    for (; big_sent < BIGS; big_sent++) {
-        record_write(records, "samples", RECORD_ROWS({"data", json_string(text)}));
-    }
+    for (; big_sent < BIGS; big_sent++)
+        record_write(records, "histogram", RECORD_ROWS({"buckets", json_string(text)}));
     free(text);
     return close_records(context);
 }
 
-/* Samples of a run exceed the memory for records: their sender waits for the reader, and long lines
+/* Records of a run exceed the memory for them: their sender waits for the reader, and long lines
  * stay whole. */
 TEST_BETWEEN(a_full_queue_waits_for_a_reader_that_reads, open_records, NULL)
 {

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of several trials: curves, single times, computation, schedules, transports.
+"""Results of several trials: curves, computation, schedules, transports.
 
-Times of ping-pong are half the round trip, as in the papers. A mean over single times misleads
-(Salmon, Stein and Sterling 1998), so each is kept as a row of the table `samples`.
-doc/reference/messages.md and measures.md have the formulas.
+Times of ping-pong are half the round trip, as in the papers. doc/reference/messages.md and
+measures.md have the formulas.
 
 Transports are compared by payload, on the same ports, at equal message size. A dpdk frame is a
 message of its own payload; if none of equal size was measured, the largest frames are compared, and
@@ -17,15 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter, itemgetter
-from pathlib import Path
-
-import numpy as np
 
 from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
 from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseKey, PhaseRows, Times, merged
 from ..records.schema import Row
-from ..records.store import TableFile
 from ..records.summary_form import Entry, PlanEntry, by, filled
 from . import measures as m
 from .statistics import interval
@@ -48,19 +43,11 @@ class SweepTable:
                 flows = self._flows.setdefault(key[:3], {})
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
-    def lost(self, entry: Entry) -> int | None:
-        """Return the messages of a trial's entry that did not come back; None where unknown."""
-        key = (entry["trial"], entry["repeat"], entry["network"])
-        return merged(self._flows.get(key, {}).values()).lost
-
     def curves(self) -> Iterator[Entry]:
         """Yield a curve for each setting, with points by size."""
         found: dict[str, tuple[Entry, dict[int, Flows]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
-            # A curve's point has one size; a scatter has many.
-            if trial.traffic != "pingpong" or "scatter" in trial.parameters:
-                continue
             setting = about(trial, network)
             _, sizes = found.setdefault(json.dumps(setting, sort_keys=True), (setting, {}))
             together = sizes.setdefault(trial.sizes[0], {})
@@ -104,35 +91,6 @@ def _point(size: int, flows: Flows) -> Entry:
 def half_us(ns: float | None) -> float | None:
     """Return half a round trip in microseconds."""
     return None if ns is None else ns / 2000
-
-
-# --- single times --------------------------------------------------------------------------------
-
-
-def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
-    """Return an entry for each scatter in each network."""
-    scattered = [one for one in trials if "scatter" in one.parameters and one.traffic == "pingpong"]
-    if not scattered:
-        return []
-    import pyarrow.compute as pc
-
-    table = TableFile(directory, "samples").whole()
-    found = []
-    for trial in scattered:
-        for part in trial.parts:
-            place = {"trial": trial.id, "repeat": trial.repeat, "network": part.network}
-            rows = table
-            for name, value in place.items():
-                rows = rows.filter(pc.field(name) == value)
-            if rows.num_rows:
-                size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
-                p50, p99, most = np.quantile(time_us, (0.5, 0.99, 1.0)).tolist()
-                found.append(filled(
-                    "ScatterTimes", about(trial, part.network), place, messages=len(size),
-                    min_size=int(size.min()), max_size=int(size.max()), p50_us=p50, p99_us=p99,
-                    max_us=most,
-                ))  # fmt: skip
-    return found
 
 
 # --- dependent steps -----------------------------------------------------------------------------

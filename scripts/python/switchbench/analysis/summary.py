@@ -100,7 +100,6 @@ class Summary:
         with the trials that end.
         """
         self._brief = brief
-        self.scatter: list[Entry] = []  # results of single times
         self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
@@ -270,7 +269,6 @@ class Summary:
             "comparisons": series.compare(self._trials, self._plans),
             "messages": {
                 "curves": list(self._sweep.curves()),
-                "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],
             },
             "steps": self._executions.summary(),
             "ports": self._ports.summary(self.locator.suspects_by_port()),
@@ -502,8 +500,8 @@ def remade(
 ) -> SummaryDocument:
     """Return the summary made again from plan and tables.
 
-    `summary` is the present one, for values without records. `keep`: put records and samples in
-    their final form in the directory; otherwise nothing is written.
+    `summary` is the present one, for values without records. `keep`: put records in their final
+    form in the directory; otherwise nothing is written.
     """
     faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
@@ -527,7 +525,6 @@ def gather(run: Run, directory: Path) -> Summary:
     """Return a summary that has taken all tables of a results directory."""
     summary = Summary(run)
     feed(summary, directory)
-    summary.scatter = series.scatter_times(directory, run.trials)
     if run.superseded:
         summary.superseded = superseded(run, directory)
     return summary

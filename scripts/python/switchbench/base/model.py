@@ -251,16 +251,6 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """Ping-pong messages of random sizes, with every time recorded."""
-
-    count: int
-    min_size: int
-    max_size: int
-    partners: str  # fixed | random
-
-
-@dataclass(frozen=True)
 class ScheduleShape:
     """Steps, messages and bytes of one repetition of a schedule, summed over all phases."""
 
@@ -304,7 +294,6 @@ class Trial:
     transfer_bytes: int | None = None
     burst: Burst | None = None
     schedule: Schedule | None = None
-    scatter: Scatter | None = None
     flood_limit: int | None = None
     chosen: tuple[int, ...] | None = None  # phases to run; None: all phases of the plan
     steps: ScheduleShape | None = None  # shape of one repetition, for schedules

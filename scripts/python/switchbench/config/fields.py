@@ -362,18 +362,6 @@ MESSAGE = bounded(
 )
 
 
-def _size_range(value: object) -> object:
-    """Parse the minimum and the maximum of random sizes."""
-    if not isinstance(value, list) or len(value) != 2:
-        raise needed(value, "two sizes are needed, as [4, 64KiB]")
-    least, most = map(MESSAGE, value)
-    if least == 0:
-        raise ValueError("messages of random sizes have at least 1 byte")
-    if least > most:
-        raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
-    return (least, most)
-
-
 # RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
 GENOME = {
     "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
@@ -602,7 +590,6 @@ TransferSize = Annotated[
 ]
 FrameSize = Annotated[int, PlainValidator(FRAME)]
 MessageSize = Annotated[int, PlainValidator(MESSAGE)]
-SizeRange = Annotated[tuple[int, int], PlainValidator(_size_range), PlainSerializer(list)]
 Imix = Annotated[tuple[int, ...], PlainValidator(_imix), PlainSerializer(list)]
 Rate = Annotated[int, PlainValidator(quantities.rate_bps), PlainSerializer(quantities.RATE.text)]
 LoadField = Annotated[Load, PlainValidator(quantities.load), PlainSerializer(quantities.load_text)]

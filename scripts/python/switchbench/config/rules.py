@@ -206,13 +206,8 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
         *(("transfer_size",) if traffic != "transfer" else ()),
         *(("burst",) if traffic != "burst" else ("dpdk.catch_up", "dpdk.dither")),
     )
-    if traffic != "pingpong":
-        no(" without traffic: pingpong", "scatter")
-    else:
+    if traffic == "pingpong":
         no(": a message waits for the last", *LOAD)
-        if values.scatter is not None:
-            why = " with scatter, which counts messages of random sizes"
-            no(why, *_TIMES, *MESSAGES)
     if not steps:
         why = ": only a schedule of steps has it (sync: local, or a collective)"
         no(why, "compute", "batch", "repetitions")

@@ -128,18 +128,6 @@ Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 Profile = Annotated[str, choice(("quick", "standard", "acceptance"))]
 
 
-class ScatterOptions(Strict):
-    """Ping-pong messages of random sizes, with every time recorded (doc/reference/messages.md).
-
-    Defaults follow Salmon's experiment: about as many messages per rank, over the sizes in the
-    paper's figures.
-    """
-
-    partners: Literal["fixed", "random"] = "fixed"
-    sizes: value.SizeRange = (4, 1 << 20)
-    count: Annotated[int, number(1, 10_000_000, "the number of messages")] = 250
-
-
 class BurstOptions(Strict):
     """Frames that a port sends at once, and the gap after them.
 
@@ -208,7 +196,6 @@ class Settings(Strict):
     traffic: Traffic | None = None
     transfer_size: value.TransferSize | None = None
     burst: BurstOptions | None = None
-    scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None
     packet: PacketOptions | None = None
     tcp: TcpOptions | None = None

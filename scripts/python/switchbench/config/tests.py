@@ -517,7 +517,7 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
     values = values.model_copy(update={name: options.with_defaults(**own)})
     sizes: dict[str, object] = {}
     if rules.carries_messages(name, traffic):
-        given_size = rules.form_of(values, rules.MESSAGES) or values.scatter is not None
+        given_size = rules.form_of(values, rules.MESSAGES)
         if not given_size and not PATTERNS[values.pattern].sizeless:
             sizes["message_sizes"] = [each_bytes]
     elif rules.form_of(values, rules.FRAMES) is None:
@@ -527,8 +527,6 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
 
 
 def _sizes(values: ResolvedSettings) -> list[tuple[int, ...]]:
-    if values.scatter is not None:
-        return [(values.scatter.sizes[1],)]
     if PATTERNS[values.pattern].sizeless:
         return [(0,)]
     if rules.carries_messages(values.transport, values.traffic):

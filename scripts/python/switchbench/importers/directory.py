@@ -104,10 +104,9 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
         "errors", "trials", "plans", "statistics", "comparisons", "ports", "clocks", "expectations",
         "findings", "not_measured",
     )  # fmt: skip
-    messages = ("curves", "scatter")
     summary = filled(
         "SummaryDocument", {name: [] for name in lists}, schema=SCHEMA, status="complete",
-        exit_status=0, run=run, messages={name: [] for name in messages}, location=NOTHING_LOCATED,
+        exit_status=0, run=run, messages={"curves": []}, location=NOTHING_LOCATED,
         warnings=warnings, imported=entries,
     )  # fmt: skip
     directory.write_summary(summary)

@@ -103,7 +103,7 @@ def _frames(point: ResolvedSettings) -> Refusals:
         room, size = room - rules.SIGNATURE_FCS, max(point.sizes)
         if carrier.frames and point.traffic == "pingpong" and size > room:
             yield (
-                "message_size scatter",
+                "message_size",
                 f"a ping-pong message over {carrier.name} is one frame, of at most {room} "
                 f"bytes here, not {size}: larger ones run over tcp and verbs",
             )
@@ -408,7 +408,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         key = "flows" if point.pattern == "flows" else "pattern"
         raise place.problem(key, str(error)) from None
     options: Strict = getattr(point, carrier)
-    latency, scatter, batch, burst = point.latency, point.scatter, point.batch or 1, point.burst
+    latency, batch, burst = point.latency, point.batch or 1, point.burst
     by_steps, window_s = point.traffic == SCHEDULE, (point.window or 0) / NS
     drain_s, drain_max_s = point.drain_timeout / NS, point.drain_max / NS
     if point.traffic == "pingpong":
@@ -459,7 +459,6 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         )
         if by_steps
         else None,
-        scatter=model.Scatter(scatter.count, *scatter.sizes, scatter.partners) if scatter else None,
         flood_limit=point.flood_limit,
     )
     check_trial(trial, site, sum(size.memory_bytes for size in sizes), place)
@@ -522,8 +521,7 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
         if isinstance(pattern.get(key), tuple):
             with place.document.at(place.path(key)):
                 pattern[key] = number(pattern[key])
-    random = point.scatter is not None and point.scatter.partners == "random"
-    if point.traffic == "pingpong" and not random:
+    if point.traffic == "pingpong":
         pattern["round_trip"] = True
     if isinstance(pattern.get("partners"), list):
         pattern |= {"list": pattern["partners"], "partners": "list"}
@@ -574,8 +572,7 @@ def _parameters(point: ResolvedSettings) -> dict[str, object]:
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
     found = _pattern_parameters(point)
-    more = ["flows", "scatter"]
-    more += ["sync", "compute", "batch"] if point.traffic == SCHEDULE else []
+    more = ["flows", *(("sync", "compute", "batch") if point.traffic == SCHEDULE else ())]
     found |= {key: value for key in more if (value := getattr(point, key)) is not None}
     if point.burst is not None:
         usual = BurstOptions().in_effect()
@@ -614,9 +611,6 @@ def start_s(site: Site) -> float:
 
 STEP_WARMUP = 1  # of a schedule: batches before the counted ones
 _TURN_S = 200e-6  # of a message besides its bytes
-# Messages of random sizes that share a line wait for each other: factor to the line's own time,
-# measured on labs of 8 nodes; the flow with the largest messages ends last.
-_CROWD, _LARGEST = 1.25, 1.22
 _LEARNED_S = 0.2  # after the last learning frame (engine/transport/dpdk/addresses.c)
 
 
@@ -649,8 +643,6 @@ def _setup_s(trial: Trial, flows: float) -> float:
 
 def _traffic_s(trial: Trial, flows: float) -> float:
     """Return the sending time of one phase with a number of flows."""
-    if trial.scatter is not None:
-        return _scatter_s(trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
         steps, ports = trial.steps, trial.ports
@@ -676,15 +668,3 @@ def round_trip_s(ports: Iterable[model.Port], size: int) -> float:
     """Return the seconds of a round trip at line rate without other traffic."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
-
-
-def _scatter_s(trial: Trial, scatter: model.Scatter, flows: float) -> float:
-    """Return the time of a scatter's messages, with sizes uniform in their logarithm."""
-    least, most = scatter.min_size, scatter.max_size
-    mean = (most - least) / math.log(most / least) if most > least else most
-    ports, random = trial.ports, scatter.partners == "random"
-    each = round_trip_s(ports, round(_LARGEST * mean))
-    # Messages that a port has in flight at once share its line.
-    in_flight = 2 - 1 / len(ports) if random else _CROWD * flows / len(ports)
-    shared = 2 * 8 * in_flight * mean / _line_bps(trial)
-    return scatter.count * max(each, shared)

@@ -244,9 +244,6 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "flood_limit": trial.flood_limit,
     }
     document |= {key: value for key, value in given.items() if value is not None}
-    if trial.traffic == "pingpong":
-        scatter = {} if trial.scatter is None else {**asdict(trial.scatter), "samples": True}
-        document["pingpong"] = {"timeout_ns": document["drain_timeout_ns"], **scatter}
     return document
 
 

@@ -32,7 +32,6 @@ _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key}
 }  # columns of a node's clock by the keys of its record
 _PER_PHASE = frozenset(("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION))
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
-_LIVE = frozenset(("progress", "samples"))  # records for the screen, and for a table of their own
 
 
 class _Phase:
@@ -195,7 +194,7 @@ class Collector:
 
 def is_event(record: Record) -> bool:
     """Return whether a record is a row of `events`."""
-    return record["type"] not in _PER_PHASE and record["type"] not in _LIVE
+    return record["type"] not in _PER_PHASE | {"progress"}
 
 
 # --- records that fit a run ----------------------------------------------------------------------

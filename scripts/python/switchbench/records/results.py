@@ -87,7 +87,6 @@ class Results:
     histograms = _table("histograms")
     intervals = _table("intervals")
     events = _table("events")
-    samples = _table("samples")
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

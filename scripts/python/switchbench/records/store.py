@@ -12,7 +12,6 @@ is measured again.
 
 from __future__ import annotations
 
-import binascii
 import io
 import os
 import re
@@ -40,11 +39,9 @@ from .schema import (
     LONGEST_TEXT,
     MOMENT,
     TABLES,
-    DamagedRecord,
     PhaseData,
     Record,
     ResultColumn,
-    Row,
     arrow_schema,
     columns_of,
     record_batch,
@@ -57,10 +54,6 @@ SUPERSEDED = "superseded"  # folder of tables of phases that were measured again
 
 _GROUP = 1 << 16  # rows of a Parquet file in memory at a time
 _EVENTS_MOST = 64  # events that may wait to be written
-_SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
-_RANK_MOST = (1 << 16) - 1
-_TIME_BITS = np.uint64(48)
-_TIME_MASK = np.uint64((1 << 48) - 1)
 
 
 def parquet_file(directory: Path, table: str) -> Path:
@@ -147,26 +140,6 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         self._events.append(row | ({"details": to_json(rest).decode()} if rest else {}))
         if len(self._events) >= _EVENTS_MOST:
             self.flush()
-
-    def add_samples(self, record: Record) -> None:
-        """Append a `samples` record; raise DamagedRecord where its data are no samples."""
-        try:
-            data = binascii.a2b_base64(record["data"], strict_mode=True)
-        except binascii.Error:
-            data = b"?"
-        if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
-            raise DamagedRecord(
-                f"`data` are not samples of {_SAMPLE.itemsize} bytes in base64, or the rank or "
-                "phase is out of range"
-            )
-        found = np.frombuffer(data, dtype=_SAMPLE)
-        row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
-        columns: Row = {name: [row.get(name)] * len(found) for name in columns_of("samples")}
-        times = {"dst": found["place"] >> _TIME_BITS, "time_ns": found["place"] & _TIME_MASK}
-        times |= {name: found[name] for name in ("size", "begun_us")}
-        columns |= {name: values.astype(np.int64) for name, values in times.items()}
-        schema = arrow_schema("samples")
-        self._append("samples", pa.RecordBatch.from_pydict(columns, schema=schema))
 
     def flush(self) -> None:
         """Append the waiting events."""
@@ -611,11 +584,6 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     can be continued.
     """
     run = replace(read_plan(directory), again=(), remeasured=0)
-    if TableFile(directory, "samples").groups:
-        raise ConfigurationError(
-            f"{directory} has the time of each message (samples): a run with samples can't be "
-            "continued"
-        )
     begun = _begun(run, directory)
     ended = [trial for trial in run.trials if (trial.id, trial.repeat) in begun.whole]
     if run.searches:

@@ -43,13 +43,11 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
 def show_messages(found: Entry, console: Console) -> None:
-    """Print the summary's `messages`: curves of ping-pongs by size, single times, computation."""
+    """Print the summary's `messages`: curves of ping-pongs by size."""
     for curve in found["curves"]:
         points = list(curve_points(curve))
         title = f"{TABLES['messages'].title}, {_path(curve)}: half the round trip"
         show(TABLES["messages"].on_terminal(points), console, title, notes=_lost_messages(points))
-    single = TABLES["single"]
-    show(single.on_terminal(single.entries({"messages": found})), console, single.title)
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
@@ -452,11 +450,6 @@ def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
 def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
     """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
-        if key == "scatter":  # messages of random sizes, which have their own column
-            for name, part in (("scatter", "partners"), ("messages", "count")):
-                some = dict.fromkeys(str(value[part]) for value in values)
-                yield f"{name}={','.join(some)}"
-            continue
         texts = [_word(value) for value in values]
         if texts == ["true"]:
             yield key
@@ -480,9 +473,6 @@ def _few(values: Sequence[Any], most: int = 7) -> str:
 def _sizes(test: Entry) -> list[str]:
     """Return the sizes of a test in words; for an application kernel its class or matrix."""
     parameters = test["parameters"]
-    if "scatter" in parameters:
-        spans = (value["sizes"] for value in parameters["scatter"])
-        return list(dict.fromkeys(" to ".join(map(quantities.SIZE.text, span)) for span in spans))
     if test["sizes"]:
         return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
     kinds = {"problem_class": "class", "matrix": "matrix"}

@@ -411,9 +411,7 @@ class Controller:
         for phase in self._collector.take(record):
             self._keep(self._tables.add_phase, phase)
             self.summary.take_phase(PhaseRows.of(phase))
-        if record["type"] == "samples":
-            self._keep(self._tables.add_samples, record)
-        elif record["type"] == "progress":
+        if record["type"] == "progress":
             # The first report of a phase's new step: rates are live.
             step = record.get("step")
             event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}

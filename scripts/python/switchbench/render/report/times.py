@@ -110,10 +110,7 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
 
 
 def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
-    """Return the plans with only the smallest size of each ping-pong: sizes have their own figure.
-
-    Ping-pongs of random sizes are left out, as their times are a mixture.
-    """
+    """Return the plans with only the smallest size of each ping-pong: sizes have a figure."""
     keys = ("transport", "pattern", "parameters", "ranks", "network")
     single = [p for p in plans if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
     settings = by(single, lambda plan: repr([plan[key] for key in keys]))
@@ -121,7 +118,7 @@ def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
         id(plan)
         for some in settings.values()
         for plan in some
-        if plan["size"] == min(p["size"] for p in some) and "scatter" not in plan["parameters"]
+        if plan["size"] == min(p["size"] for p in some)
     }
     return [plan for plan in plans if plan["traffic"] != "pingpong" or id(plan) in least]
 
