@@ -34,7 +34,7 @@ from switchbench.analysis import statistics
 from switchbench.base.format import spark
 from switchbench.base.model import Trial
 from switchbench.compare.comparison import Sample, WelchTest, holm, welch
-from switchbench.records.directory import SUMMARY, replace_json
+from switchbench.records.directory import PLAN, SUMMARY, replace_json
 from switchbench.records.rows import Floats
 from synthetic import blank
 from test_steps import execution, kernel_run, steps_trial
@@ -327,28 +327,23 @@ def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, cli: 
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
     summary = json.loads((bad / "summary.json").read_text()) | {"plans": "none"}
     (bad / "summary.json").write_text(text or json.dumps(summary))
+    for file in bad.glob("*.parquet" if text else PLAN):
+        file.unlink()
     said = refused(cli, one, bad)
     assert sentence in said
     assert str(bad) in said
-    assert ("--again` makes it again from the tables" in said) == (text is None)
+    assert ("the tables do not suffice to rebuild the summary" in said) == (text is None)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("flows.parquet", "PAR1 and no more", "can't be read as Parquet"),
-        ("configuration.yaml", "- 1\n", "is no mapping"),
-    ],
-)
-def test_damaged_files_are_named(
-    name: str, text: str, sentence: str, tmp_path: Path, cli: Command
-) -> None:
+def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, cli: Command) -> None:
     one = make(tmp_path / "one", FAST)
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
-    (bad / name).write_text(text)
-    said = refused(cli, one, bad)
-    assert f"{bad / name}" in said
-    assert sentence in said
+    (bad / "flows.parquet").write_bytes(b"PAR1 and no more")
+    found = result(cli, one, bad, status=2)
+    (damage,) = found["damage"]
+    assert damage.startswith(f"{bad}: flows.parquet can't be read as Parquet")
+    assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
+    assert refused(cli, one, bad, shown=True)
 
 
 # --- Welch's t -----------------------------------------------------------------------------------
@@ -630,6 +625,14 @@ def test_noise_is_no_trend(tmp_path: Path, cli: Command) -> None:
 def test_one_directory_is_one_run(tmp_path: Path, cli: Command) -> None:
     words = runs(tmp_path, (7000, 7000))
     assert "duplicate directory" in cli.refuses("compare", "--history", *words, words[0])
+
+
+def test_a_damaged_run_is_named_so(tmp_path: Path, cli: Command) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    (Path(words[0]) / "configuration.yaml").write_text("- 1\n")
+    said = refused(cli, "--history", *words, shown=True)
+    assert "not all could be read" in said
+    assert "not runs of one measurement" not in said
 
 
 def test_bars() -> None:

@@ -385,8 +385,9 @@ def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
             refused += 1
         assert sentence.isprintable(), name
         assert str(path) in sentence, name
-        with suppress(ConfigurationError):
-            Measured(path, {}, ports=[port.name for port in run.site.ports]).read()
+        measured = Measured(path, {}, ports=[port.name for port in run.site.ports])
+        measured.read()
+        assert all(sentence.isprintable() for sentence in measured.damage), name
     assert refused > 600 / step
     assert read > 100 / step
 

@@ -166,6 +166,7 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
     }
     measured = Measured(directory, summary, ports=PORTS)
     measured.read()
+    assert measured.damage == []
     flows = [found for entry in entries.values() if (found := measured.flows(entry))]
     told = live(run, records)
     seen = measured_bps({(0, 0): run.trials[0]}, directory)
@@ -304,4 +305,4 @@ def test_a_table_of_all_spans(tmp_path: Path) -> None:
             (1, 2, 100.0, 200.0, 40), (2, 0, 200.0, 450.0, 50),
         )
     ]  # fmt: skip
-    assert measured.spans(plan | {"repeat": 0}) is None
+    assert (measured.damage, measured.spans(plan | {"repeat": 0})) == ([], None)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contents of a results directory for a report: its summary, and columns of its tables.
 
-Only the directory is read, not the site or lab. A run of 1,024 ranks has a million flows, so
-figures are made from columns by plan.
+Only the directory is read, not the site or lab. `damage` has a sentence for each part that can't be
+read; the other parts are returned. A run of 1,024 ranks has a million flows, so figures are made
+from columns by plan.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..base import format
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import ONE_WAY
 from ..records.directory import (
     SUMMARY,
+    as_read,
     load_summary,
     read_plan,
+    refuse_endless,
 )
 from ..records.rows import (
     MIDDLES,
@@ -37,19 +40,20 @@ from ..records.rows import (
     Rows,
 )
 from ..records.schema import MOMENT
-from ..records.store import TableFile, Tables
+from ..records.store import TableFile, Tables, has_tables
 from ..records.summary_form import (
     PhaseEntry,
     PlanEntry,
     SummaryDocument,
     by,
     checked,
+    filled,
     plan_key,
 )
 from . import measures as m
 from .location.wired import group_of_port
 from .phases import ClockTable, before_last
-from .summary import NOT_ENDED
+from .summary import NOT_ENDED, is_begun_only, remade
 
 Ints = NDArray[np.int32]
 
@@ -98,6 +102,8 @@ class Measured:
 
     directory: Path
     summary: SummaryDocument
+    # a sentence for each part that could not be read
+    damage: list[str] = field(default_factory=list)
     modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
     # ordered by module, else as in the site; the ends of flows are their places in this list
     ports: list[str] = field(default_factory=list)
@@ -107,21 +113,31 @@ class Measured:
 
     @classmethod
     def load(cls, directory: Path) -> Measured:
-        """Read a results directory; ConfigurationError if a part of it can't be read."""
-        summary = whole_summary(directory)
+        """Read a results directory; ConfigurationError if no part of it can be shown."""
+        damage: list[str] = []
+        summary = whole_summary(directory, damage)
         wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
         groups: Mapping[str, Sequence[str]] = {}
         with suppress(ConfigurationError):  # results of other programs have no plan
             groups = {} if wired else read_plan(directory).site.groups
         modules = wired or group_of_port(groups)
-        measured = cls(directory, summary, modules, _in_order(summary, modules))
+        measured = cls(directory, summary, damage, modules, _in_order(summary, modules))
         measured.read()
         return measured
 
     def read(self) -> None:
-        """Read all tables, and the nodes' clocks unless all nodes share one."""
-        for name, columns in _WANTED.items():
-            self._tables[name] = TableFile(self.directory, name, columns).whole()
+        """Read all tables; `damage` gets a sentence for each that can't be read."""
+        for name in (*_WANTED, "phases"):
+            try:
+                if name == "phases":
+                    self._read_clocks()
+                    continue
+                self._tables[name] = TableFile(self.directory, name, _WANTED[name]).whole()
+            except ConfigurationError as error:
+                self.damage.append(str(error).removeprefix(f"{self.directory}/"))
+
+    def _read_clocks(self) -> None:
+        """Read the nodes' clocks, unless all nodes share one, which needs no correction."""
         tables = Tables(self.directory, ("phases",), {"phases": _CLOCK})
         events = list(tables.events())
         ready = [event for event in events if event["type"] == "ready"]
@@ -218,18 +234,40 @@ class Measured:
         return by(self.summary["trials"], plan_key)
 
 
-def whole_summary(directory: Path) -> SummaryDocument:
-    """Return the summary of an ended run; ConfigurationError for a begun or damaged one."""
-    summary = load_summary(directory)
-    if NOT_ENDED in summary["errors"]:
-        raise ConfigurationError(f"{directory}: {NOT_ENDED}")
+def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
+    """Return the summary; a damaged or unfinished summary is computed again from the records.
+
+    Reasons are added to `damage`.
+    """
+    refuse_endless(directory)
+    summary: SummaryDocument = {}
     try:
-        return checked(summary, directory / SUMMARY)
+        summary = load_summary(directory)
+        whole = checked(summary, directory / SUMMARY)
+        begun = is_begun_only(summary) and has_tables(directory)
+        if NOT_ENDED not in summary["errors"] and not begun:
+            return whole
+        damage.append(NOT_ENDED)
     except ConfigurationError as error:
-        if summary.get("imported"):
+        if not has_tables(directory) or summary.get("imported"):
             raise
-        again = f"`switchbench table {directory} --again` makes it again from the tables"
-        raise ConfigurationError(f"{error}: {again}") from None
+        damage.append(str(error))
+    # A defect of the summary makes the run a partial one.
+    machine = filled("MachineEntry", host="unknown", system="unknown", cpus=0)
+    about = filled(
+        "BegunRun", id=directory.name, started="unknown", command=[], launch="hand",
+        excluded_hosts=[], versions={}, machine=machine,
+    )  # fmt: skip
+    known = {"run": summary.get("run", about), "errors": damage, "exit_status": 0}
+    try:
+        again = remade(read_plan(directory), directory, known, ended=False)
+    except SwitchbenchError as error:
+        raise ConfigurationError(
+            f"{damage[-1]}; the tables do not suffice to rebuild the summary: {error}"
+        ) from error
+    damage.append("what is shown here was made of the tables that there are")
+    shown: SummaryDocument = as_read(again)  # the text as a terminal can show it
+    return shown
 
 
 # --- ports and modules -------------------------------------------------------------------------

@@ -472,6 +472,15 @@ KILLED = (
 )
 
 
+def is_begun_only(summary: SummaryDocument) -> bool:
+    """Return whether the summary was begun and never completed, as after a killed command.
+
+    A directory of imported results has no trials of its own.
+    """
+    ours = not summary.get("imported")
+    return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
+
+
 @contextmanager
 def _no_collector() -> Iterator[None]:
     """Switch garbage collection off: records have no cycles, and it takes a sixth of the time."""
@@ -496,14 +505,15 @@ def elsewhere(directory: Path) -> Iterator[Path]:
 
 @_no_collector()
 def remade(
-    run: Run, directory: Path, summary: SummaryDocument, keep: bool = False
+    run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
     """Return the summary made again from plan and tables.
 
-    `summary` is the present one, for values without records. `keep`: put records in their final
-    form in the directory; otherwise nothing is written.
+    `summary` is the present one, for values without records. `ended`: the run is known not to be
+    running any more. `keep`: put records in their final form in the directory; otherwise nothing is
+    written.
     """
-    faults = [KILLED if fault == NOT_ENDED else fault for fault in summary["errors"]]
+    faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
     with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
         try:

@@ -61,7 +61,7 @@ def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
 
 
 def table_command(args: argparse.Namespace) -> int:
-    """Print a run's tables; return the run's exit status."""
+    """Print a run's tables; return the run's exit status, or 2 for a damaged summary."""
     from ..analysis.data import whole_summary
 
     if args.again:
@@ -75,7 +75,8 @@ def table_command(args: argparse.Namespace) -> int:
 
             build.write(args.directory)
         sealing.seal(args.directory)
-    shown = whole_summary(args.directory)
+    damage: list[str] = []
+    shown = whole_summary(args.directory, damage)
     if args.json or args.csv:
         _write_tables(shown, args)
     elif args.only is not None:
@@ -84,6 +85,8 @@ def table_command(args: argparse.Namespace) -> int:
         console = make_console()
         show_imported(shown, console, everything=args.all)
         SummaryPrinter(shown, console, args.all).print(str(args.directory))
+    if damage and damage[0] != NOT_ENDED:
+        raise ConfigurationError(f"{'; '.join(damage)} (--again writes the rebuilt {SUMMARY})")
     return int(shown["exit_status"])
 
 
@@ -216,6 +219,8 @@ def _history(args: argparse.Namespace) -> int:
     if found.unlike or not found.comparison.whole:
         unlike = [*found.unlike, *(one.sentence for one in found.comparison.differing)]
         why = f"these are not runs of one measurement: {unlike[0]}" if unlike else ""
+        if damage := found.comparison.damage:
+            why = f"not all could be read, and the rest was compared: {damage[0]}"
         say_error(why or _why_status(found.comparison), "compare")
         return ConfigurationError.status
     return 1 if found.worse else 0
@@ -243,6 +248,8 @@ def _why_status(compared: Any) -> str:
             f"{names} are not the same measurement: {settings} differs; {shown} (measure again "
             "with equal settings, or both settings in one run: compare DIR --by SETTING)"
         )
+    if compared.damage:
+        return f"not all could be read, and the rest was compared: {compared.damage[0]}"
     if any(subject.imported for subject in compared.subjects):
         return (
             f"nothing of {names} can be compared: no measure is in both at the same number of "

@@ -167,7 +167,7 @@ class ComparedRun:
     """Results directory with its measurements and its configuration."""
 
     measured: Measured
-    configuration: Mapping[str, Any]  # effective configuration; of other programs empty
+    configuration: Mapping[str, Any]  # effective configuration; empty where it cannot be read
 
     @property
     def directory(self) -> Path:
@@ -406,15 +406,21 @@ def _read(word: str) -> Subject:
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, [ComparedRun(measured, {})], [])
-    configuration = source.load(directory / CONFIGURATION)
+    configuration, reason = None, f"{directory / CONFIGURATION}: is no mapping"
+    try:
+        configuration = source.load(directory / CONFIGURATION)
+    except ConfigurationError as error:
+        reason = str(error)
     if not isinstance(configuration, dict):
-        raise ConfigurationError(f"{directory / CONFIGURATION}: is no mapping")
+        configuration = {}
+        measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
     result = ComparedRun(measured, configuration)
     tests = configuration.get("tests")
     tests = tests if isinstance(tests, list) else []
     found = by(measured.summary["plans"], lambda p: (p["test"], *_settings(p, tests).items()))
     if not found:
-        raise ConfigurationError(f"no results in {directory}: nothing was measured in that run")
+        reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
+        raise ConfigurationError(f"no results in {directory}: {reason}")
     repeat = itemgetter("repeat")
     cases = [
         Case(dict(settings), [(result, sorted(plans, key=repeat))])

@@ -295,9 +295,20 @@ class Comparison:
         return list(dict.fromkeys(d for one in self.compared for d in one.differing))
 
     @property
+    def damage(self) -> list[str]:
+        """Return a sentence with its directory for each unreadable part of the results."""
+        found: dict[str, None] = {}
+        for result in (result for subject in self.subjects for result in subject.results):
+            for sentence in result.measured.damage:
+                where = "" if str(result.directory) in sentence else f"{result.directory}: "
+                found[f"{where}{sentence}"] = None
+        return list(found)
+
+    @property
     def whole(self) -> bool:
-        """Return true where every result has matched cases, all comparable."""
-        return all(one.pairs for one in self.compared) and not self.differing
+        """Return true where every result has matched cases, all comparable, and no damage."""
+        some = all(one.pairs for one in self.compared)
+        return some and not self.differing and not self.damage
 
     def document(self) -> dict[str, object]:
         """Return the comparison as JSON for other programs (doc/how-to/compare.md)."""
@@ -332,6 +343,7 @@ class Comparison:
                 }
                 for one in self.compared
             ],
+            "damage": self.damage,
         }
 
 

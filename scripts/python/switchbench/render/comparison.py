@@ -132,7 +132,8 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
 def _show_reservations(
     comparison: Comparison, console: Console, unlike: Sequence[str] = ()
 ) -> None:
-    """Print what makes the results different measurements."""
+    """Print what is damaged, and what makes the results different measurements."""
+    listed(console, "Damaged", comparison.damage, "bold red", MOST)
     differing = [one.sentence for one in comparison.differing]
     listed(console, "Not the same measurement", [*differing, *unlike], "bold red", MOST)
 

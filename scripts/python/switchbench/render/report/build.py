@@ -90,12 +90,14 @@ class _Page:
 
     def finish(self) -> Report:
         """Fill all sections, then render the page around them: damage is known only at the end."""
+        self.damage += self.measured.damage
         figures = list(self._figures())
         first = _foremost(figures)
         self._words(first and replace(first, height=min(first.height, _FOREMOST_PX)))
         for figure in figures:
             if figure is not first:
                 self.sections[figure.section].add(figure)
+        self.damage += [one for one in self.measured.damage if one not in self.damage]
         for title, specs in tables.by_section().items():
             for spec in specs:
                 table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
