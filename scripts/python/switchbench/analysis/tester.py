@@ -454,39 +454,45 @@ def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
 # --- rates above the line -------------------------------------------------------------------------
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
+_NO_LINE = "no line carries that; the line rate is wrong or the count is"
+_HELD = (
+    "frames that a host, a switch or a lab's shaper (`site.burst`) held back before the window are "
+    "counted in it"
+)
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """Yield a sentence for each direction in which windows hold more than lines carry.
+    """Yield a sentence for each direction and cause of windows that hold more than lines carry.
 
-    Allowed are the burst of a lab's shapers, and of each flow a frame or message and the bytes that
-    were sent before the window and count in it, as a switch or host was away when it opened. The
-    sentence names the port with the highest share, and the number of others.
+    Allowed are, of each flow, a frame or message, and over TCP what was sent before the window and
+    read in it; of what a port sent also a queue of the switch. The sentence names the port with the
+    highest share, and the number of others.
     """
-    if result.entry["tester_limited"]:
-        return
     flows, window_s, size = result.flows, result.entry["window_s"] or 0.0, result.entry["size"]
     every = result.shares
     if flows.window_off.any():
         every = m.port_shares(flows, result.lines, every=True)
-    early_bps = m.or_zero(m.delivered_line_bps(flows) - m.offered_line_bps(flows))
-    unit = m.FRAME_OVERHEAD_L1 + (max(size) if isinstance(size, list) else size)
-    held = np.maximum(early_bps, 0.0) * window_s / 8.0 + unit
-    for words, end, shares in (
-        ("delivered to it", "dst", every.destination),
-        ("delivered from it", "src", every.source),
+    early = m.or_zero(m.delivered_line_bps(flows) - m.offered_line_bps(flows)) * window_s / 8.0
+    unit = np.full(len(flows), float(m.FRAME_OVERHEAD_L1 + np.max(size)))
+    if flows.packets is None and result.entry["size_unit"] != "frame":
+        unit = unit + np.maximum(early, 0.0)
+    for words, end, waiting, shares in (  # bytes between line and counter as the window opens
+        ("delivered to it", "dst", 0, every.destination),
+        ("delivered from it", "src", site.queue_bytes or 0, every.source),
     ):
-        allowed = m.sum_by_port(flows.ends(end), held)
-        above = []
+        allowed, before = (m.sum_by_port(flows.ends(end), each) for each in (unit, early))
+        above: dict[str, list[tuple[float, str]]] = {}
         for port, percent in shares.items():
             line_bytes = (result.lines.get(port) or 0) * window_s / 8.0
-            room = LINE_ALARM_SHARE * line_bytes + (site.burst_bytes or 0) + (allowed[port] or 0.0)
-            if percent and (percent / 100.0 - 1.0) * line_bytes > room:
-                above.append((percent, port))
-        if above:
-            percent, port = max(above, key=lambda found: found[0])
-            more = f" (and {format.of(len(above) - 1, 'more port')})" if len(above) > 1 else ""
+            excess = ((percent or 0.0) / 100.0 - 1.0) * line_bytes
+            excess -= LINE_ALARM_SHARE * line_bytes + waiting + (allowed[port] or 0.0)
+            held = max(site.burst_bytes or 0, before[port] or 0.0)
+            if percent and excess > 0.0:
+                known = result.entry["tester_limited"] or excess <= held
+                above.setdefault(_HELD if known else _NO_LINE, []).append((percent, port))
+        for cause, ports in above.items():
+            percent, port = max(ports, key=lambda found: found[0])
+            more = f" (and {format.of(len(ports) - 1, 'more port')})" if len(ports) > 1 else ""
             yield (
-                f"{port}{more}: {percent:.2f} % of its line rate {words} in {result.label}: no "
-                "line carries that; the line rate is wrong or the count is"
+                f"{port}{more}: {percent:.2f} % of its line rate {words} in {result.label}: {cause}"
             )
