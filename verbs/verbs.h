@@ -196,7 +196,7 @@ static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 /**
  * Register a number of bytes with undefined content: in hugepages from 256 KiB on where the host
  * has free ones, else in transparent hugepages where the kernel provides them. -ENOMEM: no memory;
- * -EPERM: above the user's limit of locked memory; each with a sentence.
+ * -EPERM: above the user's limit of locked memory; each with an error message.
  */
 int registered_memory_make(struct transport_port *port, size_t bytes,
                            struct registered_memory *memory, struct err *err);
@@ -205,7 +205,7 @@ void registered_memory_free(struct transport_port *port, struct registered_memor
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
 /**
  * Make at least this many bytes of payload ready at port->payload, which no lane uses now. Returns
- * 0 or a negative errno with a sentence.
+ * 0 or a negative errno with an error message.
  */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
@@ -297,12 +297,12 @@ struct verbs_qp {
 
 /**
  * Reset a kept queue pair to its initial state, except for its place in the ring. Returns 0 or a
- * negative errno with a sentence.
+ * negative errno with an error message.
  */
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
 /** Write the info of a queue pair for its partner. */
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
-/** Connect a queue pair to the partner's. Returns 0 or a negative errno with a sentence. */
+/** Connect a queue pair to the partner's. Returns 0 or a negative errno with an error message. */
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err);
 /** Post the receives of `count` places of the ring, from `first` on. Returns 0 or an errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
@@ -316,7 +316,7 @@ int connection_pool_open(struct transport_port *port);
 bool connection_pool_close(struct transport_port *port);
 /**
  * Return the most recently kept queue pair with this configuration; else a new one in state INIT
- * with its receives posted. Returns 0 or a negative errno with a sentence.
+ * with its receives posted. Returns 0 or a negative errno with an error message.
  */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);

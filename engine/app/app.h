@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Tasks of the program: a run on this node; printing a plan; a test of the control network.
+ * @brief Tasks of switchbench-node: take part in a run, print a plan, or test the control network.
  */
 #ifndef ENGINE_APP_H
 #define ENGINE_APP_H
@@ -21,10 +21,10 @@ struct run_conf {
 };
 
 /**
- * @brief Run this node, from its first document to its last record.
+ * @brief Run this node's part of a run: read documents, execute the trials, and write the records.
  *
  * @param conf Values of the command line.
- * @param err Takes the sentence of a failure that no record has.
+ * @param[out] err Error message of a failure that no record reports.
  * @return Exit status.
  */
 int run(const struct run_conf *conf, struct err *err);
@@ -35,8 +35,8 @@ int run(const struct run_conf *conf, struct err *err);
  *
  * @param records Writer of records.
  * @param doc Document.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, or a negative errno with the sentence.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno with an error message.
  */
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
 
@@ -50,10 +50,10 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
  * Each node asks all others for an empty blob, and answers until `in` ends.
  *
  * @param address Control address and port of this node.
- * @param in Its end ends the check.
- * @param out Takes the line when all nodes have answered, or after 3 s.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -EADDRNOTAVAIL and its like: the address can't be bound.
+ * @param in Input with the key and the addresses; the check ends at its end of file.
+ * @paramout Output for the result line, written when all nodes have answered, or after 3 s.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno: -EADDRNOTAVAIL, for example, if the address cannot be bound.
  */
 int control_check(const char *address, FILE *in, FILE *out, struct err *err);
 

@@ -22,13 +22,14 @@
 /** @brief Methods of relating the clocks of a run's nodes (run_clock.h). */
 enum clock_mode { CLOCK_AUTO, CLOCK_SHARED, CLOCK_PTP, CLOCK_ESTIMATED, CLOCK_MODES };
 
-/** @brief Words of the clock modes in documents and records, by mode; ends with NULL. */
+/** @brief Names of the clock modes in documents and records, indexed by mode; the array ends with
+ * NULL. */
 extern const char *const clock_words[CLOCK_MODES + 1];
 
 /** @brief Clock mode that a run requests. */
 struct clock_conf {
     enum clock_mode mode;
-    int64_t error_ns; /**< ptp: stated error of each clock; 0: none stated */
+    int64_t error_ns; /**< ptp: max error of each clock as the user states it; 0: not stated */
 };
 
 /**
@@ -45,7 +46,7 @@ static inline int64_t clock_now(void)
 }
 
 /**
- * @brief Sleep until an absolute time; return at once when this is past.
+ * @brief Sleep until an absolute time; return at once if this time is past.
  *
  * Signals do not end the sleep early.
  *
@@ -70,17 +71,17 @@ struct kernel_sync_status {
 
 struct timex; /* sys/timex.h */
 /**
- * @brief Classify the result of adjtimex(2).
+ * @brief Convert the result of adjtimex(2) to a synchronization status, without its offset.
  *
- * @param status Takes all but the offset.
+ * @param[out] status Status; its offset_ns is not set.
  * @param state What adjtimex(2) returned.
  * @param kernel What adjtimex(2) wrote.
  */
 void kernel_sync_classify(struct kernel_sync_status *status, int state, const struct timex *kernel);
 /**
- * @brief Read the kernel's clocks and their state.
+ * @brief Read the synchronization status of CLOCK_REALTIME and its offset to CLOCK_MONOTONIC.
  *
- * @param status Takes the status.
+ * @param[out] status Status.
  */
 void kernel_sync_read(struct kernel_sync_status *status);
 

@@ -41,58 +41,60 @@
 #define RUN_CLOCK_SLOT_NS INT64_C(100000000)
 
 /**
- * @brief Offset of another clock: it equals ours + offset_ns, within +-bound_ns; bound -1: unknown.
+ * @brief Offset of another clock: the other clock is this node's clock + offset_ns, within
+ * +-bound_ns; a bound of -1 means unknown.
  */
 struct offset_estimate {
     int64_t offset_ns;
     int64_t bound_ns; /**< 0: both are one clock */
 };
 
-/** @brief Time stamps of an exchange with another node, which answers a datagram of ours. */
+/** @brief Time stamps of a datagram that this node sends to another node, and of the answer. */
 struct offset_stamps {
-    int64_t origin_ns;   /**< our clock: our datagram left; negative: there was none */
-    int64_t receive_ns;  /**< its clock: our datagram arrived */
-    int64_t transmit_ns; /**< its clock: the answer left */
-    int64_t arrive_ns;   /**< our clock: the answer arrived */
+    int64_t origin_ns;   /**< this node's clock: the datagram left; negative: none was sent */
+    int64_t receive_ns;  /**< other node's clock: the datagram arrived */
+    int64_t transmit_ns; /**< other node's clock: the answer left */
+    int64_t arrive_ns;   /**< this node's clock: the answer arrived */
 };
 
 struct offset_sample {
-    int64_t at_ns; /**< our clock */
+    int64_t at_ns; /**< this node's clock */
     struct offset_estimate seen;
 };
 
 struct run_clock {
     enum clock_mode mode; /**< CLOCK_AUTO until the nodes with a shared clock are known */
-    bool is_root;         /**< our clock is run time's, as node 0's: no exchanges are needed */
-    /** @brief Ptp: run time - ours, the kernel's last value, set by the caller. */
+    bool is_root; /**< this node's clock is run time, as node 0's: no exchanges are needed */
+    /** @brief Mode ptp: run time minus this node's clock, as last read from the kernel; set by the
+     * caller. */
     struct offset_estimate disciplined;
-    int64_t parent_said_ns; /**< parent's clock at the sending of its newest offset */
+    int64_t parent_said_ns; /**< parent's clock when it sent its newest offset */
     struct offset_sample samples[RUN_CLOCK_SAMPLES]; /**< a ring: the newest is `count` - 1 */
     uint64_t count;
     int64_t slot_ns; /**< begin of the newest sample's slot */
 };
 
 /**
- * @brief Initialise a run clock before other nodes are known; only node 0 has run time then.
+ * @brief Initialise a run clock; until run_clock_decide(), only node 0 has run time.
  *
  * @param clock Clock.
- * @param is_node_0 This is node 0.
+ * @param is_node_0 True: this node is node 0.
  */
 void run_clock_init(struct run_clock *clock, bool is_node_0);
 /**
- * @brief Set the mode of a run clock: the requested one, or, for CLOCK_AUTO, a shared clock where
- * there is one.
+ * @brief Set the mode of a run clock: the requested mode, or for CLOCK_AUTO `shared` if this node
+ * shares node 0's clock, else `estimated`.
  *
  * @param clock Clock.
- * @param asked Mode of the run.
- * @param is_shared The boot hash is node 0's.
- * @param is_node_0 This is node 0.
+ * @param asked Clock mode that the run requests.
+ * @param is_shared True: this node's boot hash equals node 0's.
+ * @param is_node_0 True: this node is node 0.
  */
 void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_shared,
                       bool is_node_0);
 /**
- * @brief Add a clock sample: a datagram of the parent node, which contains the parent's offset to
- * the run's clock.
+ * @brief Add a clock sample: the time stamps of an exchange with the parent node, and the parent's
+ * offset to run time.
  *
  * A sample that contradicts all earlier ones shows that a clock was stepped: the earlier ones are
  * removed.
@@ -108,7 +110,7 @@ void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps
  *
  * @param clock Clock.
  * @param at_ns Time of this node's clock, ns.
- * @return Offset and bound; bound -1: not known.
+ * @return Offset and bound; a bound of -1 means unknown.
  */
 struct offset_estimate run_clock_estimate(const struct run_clock *clock, int64_t at_ns);
 

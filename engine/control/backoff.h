@@ -28,7 +28,7 @@ struct backoff {
 };
 
 /**
- * @brief Stop the repetition of a datagram.
+ * @brief Stop repeating a datagram.
  *
  * @param backoff Back-off.
  */
@@ -38,7 +38,7 @@ static inline void backoff_stop(struct backoff *backoff)
 }
 
 /**
- * @brief Start the repetition of a datagram, first in BACKOFF_FIRST_NS.
+ * @brief Start repeating a datagram; the first repetition is due after BACKOFF_FIRST_NS.
  *
  * @param backoff Back-off.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -50,11 +50,12 @@ static inline void backoff_start(struct backoff *backoff, int64_t now_ns)
 }
 
 /**
- * @brief Return whether a repetition is due, and set the time of the next one.
+ * @brief Return whether a datagram is due to be sent again; if so, set the time of the next
+ * repetition.
  *
  * @param backoff Back-off.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return True: it is time.
+ * @return True: the datagram must be sent now.
  */
 static inline bool backoff_due(struct backoff *backoff, int64_t now_ns)
 {

@@ -36,7 +36,7 @@ struct control_conf {
 };
 
 /**
- * @brief Nodes of a run and its key, equal on all nodes.
+ * @brief Nodes of a run with their addresses, this node's index among them, and the run's key.
  *
  * Copied by control_join.
  */
@@ -49,8 +49,7 @@ struct control_peers {
 };
 
 /**
- * @brief Source of run time on this node, set once the first barrier is passed; before that,
- * CLOCK_AUTO.
+ * @brief Source of run time on this node; `mode` is CLOCK_AUTO until the first barrier is passed.
  */
 struct control_clocks {
     enum clock_mode mode;
@@ -63,19 +62,20 @@ struct control_clocks {
 };
 
 /**
- * @brief Open the control endpoint by binding its socket.
+ * @brief Open the control endpoint and bind its socket.
  *
- * @param out Takes the endpoint.
- * @param conf Settings; copied unless said otherwise.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller closes it by control_close(); or a negative errno with a sentence.
+ * @param[out] out Endpoint.
+ * @param conf Settings; copied.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, and the caller closes it by control_close(); or a negative errno with an error
+ *        message.
  */
 int control_open(struct control **out, const struct control_conf *conf, struct err *err);
 /**
  * @brief Close the control endpoint; NULL is allowed.
  *
- * Partners are answered first while they may need it: 125 ms after the last barrier or question,
- * 0.4 s after a fault, 1 s at most.
+ * Other nodes may still need answers, so the call first answers them: until 125 ms after the last
+ * barrier or question, 0.4 s after a fault, 1 s at most.
  *
  * @param control Endpoint.
  */
@@ -84,42 +84,43 @@ void control_close(struct control *control);
  * @brief Return the endpoint's bound address, for the hello record.
  *
  * @param control Endpoint.
- * @param address Takes the bound address, for the hello record.
+ * @param[out] address Bound address, for the hello record.
  */
 void control_address(const struct control *control, struct sockaddr_storage *address);
 
 /**
- * @brief Set the peers, send HELLO to each and begin to answer.
+ * @brief Set the nodes of the run, send HELLO to this node's neighbours, and begin to answer
+ * datagrams.
  *
  * @param control Endpoint.
  * @param peers All nodes of the run; copied.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -ENOMEM or -EAFNOSUPPORT with a sentence.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0; -ENOMEM or -EAFNOSUPPORT with an error message.
  */
 int control_join(struct control *control, const struct control_peers *peers, struct err *err);
 
 /**
- * @brief Return the endpoint's descriptor, to be polled for reading.
+ * @brief Return the endpoint's socket descriptor, which the caller polls for reading.
  *
  * @param control Endpoint.
- * @return Descriptor; the endpoint's.
+ * @return Descriptor, owned by the endpoint.
  */
 int control_fd(const struct control *control);
 /**
- * @brief Return the time at which control_work() is due even if nothing arrives.
+ * @brief Return the time at which control_work() must be called even if no datagram arrives.
  *
  * @param control Endpoint.
- * @return Time, ns; CLOCK_NEVER: never.
+ * @return Time of CLOCK_MONOTONIC, ns; CLOCK_NEVER: no call is due.
  */
 int64_t control_deadline(const struct control *control);
 /**
- * @brief Read and answer received datagrams, and repeat datagrams that are due.
+ * @brief Read and answer received datagrams, and send again the datagrams whose repetition is due.
  *
  * Never blocks.
  *
  * @param control Endpoint.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return Datagrams read.
+ * @return Number of datagrams read.
  */
 unsigned control_work(struct control *control, int64_t now_ns);
 
@@ -137,7 +138,7 @@ void control_barrier_enter(struct control *control, const struct barrier_values 
  * @brief Return the state of the barrier last entered.
  *
  * @param control Endpoint.
- * @param all Takes the reduction over all nodes, once the barrier is passed.
+ * @param[out] all Reduction over all nodes, once the barrier is passed.
  * @return State; BARRIER_PASSED: `all` holds the reduction over all nodes, the same on each.
  */
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all);
@@ -147,7 +148,7 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
  * An abort may arrive at any time, also outside barriers.
  *
  * @param control Endpoint.
- * @return Fault; the endpoint's; NULL: none so far.
+ * @return Fault, owned by the endpoint; NULL: no fault so far.
  */
 const struct control_fault *control_fault(const struct control *control);
 /**
@@ -157,13 +158,13 @@ const struct control_fault *control_fault(const struct control *control);
  *
  * @param control Endpoint.
  * @param text Reason; copied.
- * @param impossible The run was asked for something that can't be (exit status 2).
+ * @param impossible True: the request cannot be met (exit status 2); false: the node failed.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns);
 
 /**
- * @brief Publish a blob for other nodes under an id of the publisher's choice.
+ * @brief Publish a blob (small data for other nodes) under an id that the caller chooses.
  *
  * Publishing the same id again replaces the blob for nodes that have not fetched it.
  *
@@ -174,32 +175,34 @@ void control_abort(struct control *control, const char *text, bool impossible, i
  */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
 /**
- * @brief Fetch a blob that another node publishes: requests with back-off until the answer arrives.
+ * @brief Fetch a blob that another node publishes; repeated calls send the request again, with
+ * back-off, until the blob arrives.
  *
  * Requests are sent only while this function is called.
  *
  * @param control Endpoint.
  * @param node Index of the publishing node.
  * @param id Number under which the blob is published.
- * @param blob Takes the blob.
+ * @param[out] blob Blob.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  * @return 0 with the blob; -EAGAIN: not yet, call again; -ENOMEM.
  */
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
 /**
- * @brief Remove published and fetched blobs.
+ * @brief Remove published and fetched blobs from this node's memory.
  *
  * @param control Endpoint.
- * @param all All of it; false: what has CONTROL_PHASE_BLOB in its id.
+ * @param all True: remove all blobs; false: only those of a phase, with CONTROL_PHASE_BLOB in their
+ *        ids.
  */
 void control_forget(struct control *control, bool all);
 
 /**
  * @brief Return run time minus this node's clock at a past or future time of this clock.
  *
- * A later call may know it better. For ptp the kernel is queried, and its answer holds for any
- * time.
+ * A later call may return a smaller bound. For ptp the kernel is queried, and its answer holds for
+ * any time.
  *
  * @param control Endpoint.
  * @param at_ns Time of this node's clock, ns.
@@ -207,32 +210,34 @@ void control_forget(struct control *control, bool all);
  */
 struct offset_estimate control_clock_at(struct control *control, int64_t at_ns);
 /**
- * @brief Return the source of this node's run time, with its errors.
+ * @brief Return the source of this node's run time, with its state and error bound.
  *
  * @param control Endpoint.
- * @return Mode and errors.
+ * @return Source of run time.
  */
 struct control_clocks control_clocks(const struct control *control);
 /**
- * @brief Send a heartbeat down the tree; only node 0 does, after the first barrier.
+ * @brief Send node 0's heartbeat to its children in the tree; node 0 calls this after the first
+ * barrier.
  *
  * @param control Endpoint.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void control_beat(struct control *control, int64_t now_ns);
 /**
- * @brief Return the time of the last heartbeat.
+ * @brief Return the time at which node 0's last heartbeat arrived.
  *
  * @param control Endpoint.
- * @return Time, ns; 0: none so far.
+ * @return Time of CLOCK_MONOTONIC, ns; 0: no heartbeat so far.
  */
 int64_t control_last_beat_ns(const struct control *control);
 
 /**
- * @brief Return the number of dropped datagrams: of another run, forged, replayed or damaged.
+ * @brief Return the number of received datagrams that were dropped: of another run, forged,
+ * replayed or damaged.
  *
  * @param control Endpoint.
- * @return Datagrams.
+ * @return Number of datagrams.
  */
 uint64_t control_dropped(const struct control *control);
 

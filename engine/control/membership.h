@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A member of a run, without I/O: datagrams and time in, datagrams out. Who its neighbours
- * are in this run, the barrier, the abort, the heartbeat.
+ * @brief State of one node as a member of a run: its neighbours, the barrier, the abort and the
+ * heartbeat. No I/O: the caller passes in datagrams and times, and sends the datagrams that result.
  *
- * endpoint.c puts it on a socket, the simulator of the tests on a model of a network.
+ * endpoint.c connects the member to a socket, the tests connect it to a simulated network.
  *
- * Neighbours. A node knows in person those at distance 2^k ahead and behind, modulo the number of
- * nodes: its partners in the dissemination barrier, and its parent and children in the binomial
- * tree (parent: the index without its lowest set bit). When each was last heard, and how often it
- * was asked since, tells silence from loss.
+ * Neighbours. A node's neighbours are the nodes at distance 2^k ahead and behind, modulo the number
+ * of nodes: its partners in the dissemination barrier, and its parent and children in the binomial
+ * tree (parent: the index without its lowest set bit). The time of a neighbour's last datagram, and
+ * the number of questions since, distinguish silence from loss.
  *
  * Freshness. All datagrams are sealed under one key, which comes from the run's key, its id and the
  * number of nodes. By hand the same job file may be run many times, so a seal alone does not tell
@@ -96,7 +96,7 @@ struct membership_conf {
     int64_t boot;                    /**< above 0; equal values mean one CLOCK_MONOTONIC */
     int64_t timeout_ns;              /**< silence after which a node is missing */
     int64_t cores;                   /**< of this machine; 0: unknown */
-    /** @brief Send a datagram; the callee fills in its times. */
+    /** @brief Send a datagram; this function fills in its time stamps. */
     void (*send)(void *context, struct datagram *datagram);
     void *context;
 };
@@ -108,8 +108,8 @@ struct neighbour {
     bool knows_fault;    /**< it has sent the fault that ends the run */
     uint64_t nonce;      /**< of its process; 0: not received yet */
     int64_t heard_ns;    /**< time of its last datagram; -1: never */
-    int64_t transmit_ns; /**< its clock in its newest datagram, for the echo */
-    /** @brief Our clock at the arrival of this datagram; DATAGRAM_NO_TIME: none yet. */
+    int64_t transmit_ns; /**< transmit stamp of its newest datagram, returned to it as origin */
+    /** @brief This node's clock when that datagram arrived; DATAGRAM_NO_TIME: none arrived yet. */
     int64_t receive_ns;
 };
 
@@ -133,11 +133,12 @@ struct membership {
         struct barrier_values values;
         uint64_t came; /**< bit k: the arrival of round k */
     } slots[MEMBERSHIP_SLOTS];
-    /** @brief Set after the first barrier, when `met`. */
+    /** @brief True once the first barrier has passed; only then are `crowded` and `root_boot` set.
+     */
     bool met;
     bool crowded; /**< all nodes are on one machine and outnumber its cores: the tree is used */
     int64_t root_boot; /**< of node 0 */
-    /** @brief State of an abort. */
+    /** @brief True: the run is aborted, for the reason in `fault`. */
     bool aborted;
     bool is_over;               /**< a barrier was entered after the fault */
     struct control_fault fault; /**< the first fault received or found */
@@ -147,7 +148,7 @@ struct membership {
 };
 
 /**
- * @brief Start a membership, and send HELLO to the neighbours.
+ * @brief Initialise a node's membership of a run, and send HELLO to its neighbours.
  *
  * @param m Member.
  * @param conf Settings; copied.
@@ -161,7 +162,7 @@ void membership_start(struct membership *m, const struct membership_conf *conf);
  */
 uint32_t membership_parent(uint32_t index);
 /**
- * @brief Return the neighbour with an index.
+ * @brief Return the neighbour that has a given node index.
  *
  * @param m Member.
  * @param index Index of a node.
@@ -185,19 +186,19 @@ void membership_enter(struct membership *m, const struct barrier_values *mine, i
  */
 enum barrier_state membership_state(const struct membership *m);
 /**
- * @brief Return the reduction of the epoch last entered, which covers all nodes when the barrier is
- * passed.
+ * @brief Return the reduced values of the barrier last entered; they cover all nodes once this
+ * barrier has passed.
  *
  * @param m Member.
- * @return Values of the member, until the next epoch but three.
+ * @return Values, owned by the member and valid until the next barrier is entered.
  */
 const struct barrier_values *membership_values(const struct membership *m);
 /**
  * @brief Abort the run, and send the reason to the other nodes.
  *
  * @param m Member.
- * @param text Reason; cut and made printable ASCII.
- * @param impossible The run was asked for something that can't be (exit status 2).
+ * @param text Reason; truncated, and converted to printable ASCII.
+ * @param impossible True: the request cannot be met (exit status 2); false: the node failed.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void membership_abort(struct membership *m, const char *text, bool impossible, int64_t now_ns);
@@ -215,21 +216,22 @@ void membership_beat(struct membership *m, int64_t now_ns);
  * @param m Member.
  * @param datagram Datagram.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return False: dropped.
+ * @return False: the datagram was dropped.
  */
 bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns);
 /**
- * @brief Send the datagrams that are due at the back-off's time, m->backoff.due_ns.
+ * @brief Send the datagrams whose repetition is due; to be called when m->backoff.due_ns is
+ * reached.
  *
  * @param m Member.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void membership_tick(struct membership *m, int64_t now_ns);
 /**
- * @brief Send a datagram, after filling in the fields common to all datagrams of this node.
+ * @brief Send a datagram, after setting the fields that all datagrams of this node have in common.
  *
  * @param m Member.
- * @param datagram Datagram: its type, recipient and body, and what else its type has.
+ * @param datagram Datagram with the type, the recipient and the fields of its type.
  */
 void membership_send(struct membership *m, struct datagram *datagram);
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /**
- * @brief Idempotent reductions that a barrier carries: maxima and an OR over all nodes.
+ * @brief Values that a barrier reduces over all nodes: bits by OR, numbers by their maximum.
  *
  * The first maxima are the caller's; the others are the nodes' properties in the first barrier
  * (membership.c).
@@ -24,7 +24,7 @@ struct barrier_values {
 };
 
 /**
- * @brief Clear the values of a barrier, as the start of a reduction.
+ * @brief Set the values of a barrier to the start of a reduction: no bits, no maxima.
  *
  * @param values Values.
  */
@@ -42,9 +42,9 @@ struct control_fault {
     uint32_t node;       /**< index */
     uint32_t epoch;      /**< barrier that the node did not reach */
     uint32_t last_epoch; /**< last barrier with a datagram from the node; UINT32_MAX: never */
-    uint8_t missing;     /**< 1: `node` does not answer; 0: `node` itself sends `text` */
+    uint8_t missing;     /**< 1: `node` does not answer; 0: `node` itself reports `text` */
     uint8_t impossible;  /**< 1: `node` reports an impossible request, not a failure */
-    uint8_t heard;       /**< 1: the sender has the fault from the recipient */
+    uint8_t heard;       /**< 1: the sender has received this fault from the recipient */
     uint8_t zero;
     int64_t silence_ns; /**< since its last datagram; -1: never */
     char text[256];     /**< reason given by the node, or "" */

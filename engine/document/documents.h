@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Documents of a node (doc/developer/node-protocol.md): lines of JSON in, plain data out.
+ * @brief Parser of a node's input documents (doc/developer/node-protocol.md) from lines of JSON to
+ * structs.
  *
  * A document is one object with exactly one of the keys of struct document.
  */
@@ -74,8 +75,8 @@ struct doc_part {
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load *load;
-    /** @brief Options of the part's transport, filled by the transport's table; NULL: not in this
-     * build. */
+    /** @brief Options of the part's transport, read by the transport's option table; NULL: this
+     * build lacks the transport. */
     const void *options;
 };
 
@@ -85,7 +86,7 @@ struct doc_trial {
     char *transport;
     struct doc_part *parts;
     unsigned parts_count;
-    struct pattern_request pattern; /**< n is a part's */
+    struct pattern_request pattern; /**< its n is the part's number of ranks */
     uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool probe;
@@ -93,8 +94,8 @@ struct doc_trial {
     unsigned connectivity_check_sizes_count;
     bool listen; /**< ports without a flow in a phase count received frames */
     /**
-     * @brief Parts of a phase that are common to all phases and parts: traffic, transfer_bytes,
-     * pingpong, schedule, burst and latency.
+     * @brief Settings that are common to all phases and parts: traffic, transfer_bytes, pingpong,
+     * schedule, burst and latency.
      */
     struct phase phase;
     bool has_latency; /**< this key is present */
@@ -113,7 +114,7 @@ struct doc_trial {
 };
 
 struct doc_plan {
-    struct pattern_request pattern; /**< n is the whole plan's */
+    struct pattern_request pattern; /**< its n is the plan's number of ranks */
     uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool totals_only;
@@ -145,13 +146,13 @@ struct document {
  * Unknown keys and wrong types are rejected with their position (mapping_reader.h), and so are keys
  * that need or exclude each other.
  *
- * @param document Takes the document.
+ * @param[out] document Document.
  * @param text Text of one document.
  * @param transports Transports with the options that a trial can have, NULL-terminated; must
  *        outlive the document.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller frees it by document_free(); -EINVAL with a sentence that names line
- *         and key.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, and the caller frees it by document_free(); -EINVAL with an error message that names
+ *        line and key.
  */
 int document_parse(struct document **document, const struct mapping_text *text,
                    const struct transport *const *transports, struct err *err);
@@ -171,11 +172,11 @@ struct input; /* opaque */
  *
  * On a pipe, a document that is cut off by the end is ignored.
  *
- * @param input Takes the stream.
+ * @param[out] input Stream.
  * @param fd Open descriptor; stays the caller's.
- * @param whole The last document may lack its newline (a file).
- * @param transports As document_parse().
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param whole True: the last document may lack its newline, because the input is a file.
+ * @param transports Transports with the options that a trial can have, as for document_parse().
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0, and the caller ends it by input_close(); -ENOMEM.
  */
 int input_open(struct input **input, int fd, bool whole, const struct transport *const *transports,
@@ -191,15 +192,16 @@ void input_close(struct input *input);
  * @brief Read the available bytes of a stream of documents.
  *
  * @param input Stream.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0, or a negative errno when reading failed or a document is too large.
  */
 int input_read(struct input *input, struct err *err);
 /**
- * @brief Return whether the end of the stream has been read; documents may still wait.
+ * @brief Return whether the input's end of file has been read; complete documents may still be
+ * waiting.
  *
  * @param input Stream.
- * @return True: it has.
+ * @return True: the end of file has been read.
  */
 bool input_ended(const struct input *input);
 
@@ -207,9 +209,10 @@ bool input_ended(const struct input *input);
  * @brief Return the next complete document; empty lines are skipped.
  *
  * @param input Stream.
- * @param document Takes the document.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 1 and *document, which the caller frees; 0: none is complete; -EINVAL: it is refused.
+ * @param[out] document Document.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 1 and *document, which the caller frees; 0: no document is complete; -EINVAL: the
+ *        document is invalid.
  */
 int input_next(struct input *input, struct document **document, struct err *err);
 

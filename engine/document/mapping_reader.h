@@ -33,9 +33,9 @@ struct mapping_text {
  * have their defaults.
  *
  * @param table the mapping's keys; ends with a NULL key
- * @param into the struct that the table describes, whole
+ * @param into struct that the table describes; all its members are set
  * @param memory owns what the struct points to; the caller frees it, also after a failure
- * @return 0; -EINVAL with a sentence that names the line and the key; -ENOMEM
+ * @return 0; -EINVAL with an error message that names the line and the key; -ENOMEM
  */
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err);

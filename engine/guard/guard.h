@@ -39,48 +39,49 @@ struct guard_rules {
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param iface Name of the network interface.
- * @param rules What is known of the port.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0: yes; -ENODEV: no such interface (the sentence lists those that exist); -EPERM: blocked
- *        (what it carries, where, what to do); or why that could not be found out: then it is not
- *        safe either.
+ * @param rules Properties of the port.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0: the port may send; -ENODEV: no such interface (the error message lists the existing
+ *        ones); -EPERM: blocked (the error message says what the interface carries and what to do);
+ *        another negative errno: the check failed, so the port must not send.
  */
 int guard_check_interface(const char *netns, const char *iface, const struct guard_rules *rules,
                           struct err *err);
 
 /**
- * @brief Check the kernel interfaces of a PCI device; a device without any (already unbound from
- * its kernel driver) passes.
+ * @brief Check whether a port may send through a PCI device, by the device's kernel interfaces; a
+ * device without kernel interfaces (already unbound from its kernel driver) passes.
  *
  * @param pci PCI address, "0000:3b:00.0".
- * @param rules What is known of the port.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param rules Properties of the port.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return As guard_check_interface(); -ENODEV: no such device; -EINVAL: not a PCI address.
  */
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
 /**
- * @brief Check the kernel interfaces that share the cable of an RDMA port.
+ * @brief Check whether a port may send through an RDMA port, by the kernel interfaces on the same
+ * cable.
  *
- * Where it is unknown whether there are any, the port is blocked.
+ * If these interfaces cannot be determined, the port is blocked.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param rdma RDMA port, "mlx5_2/1".
- * @param rules What is known of the port.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param rules Properties of the port.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return As guard_check_interface().
  */
 int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rules *rules,
                      struct err *err);
 
 /**
- * @brief Check a DPDK device by its arguments: every value that is an interface of `netns` or a PCI
- * address.
+ * @brief Check whether a port may send through a DPDK device, by each interface of `netns` and each
+ * PCI address in the device's arguments.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param vdev Arguments of a DPDK device, "net_af_packet0,iface=eth0".
- * @param rules What is known of the port.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param rules Properties of the port.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return As guard_check_interface().
  */
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
@@ -95,10 +96,10 @@ struct guard_interfaces {
 /**
  * @brief List the kernel interfaces of a PCI device.
  *
- * @param root Put before each path; "" outside tests.
+ * @param root Prefix of each path; "" except in tests.
  * @param pci PCI address, "0000:3b:00.0".
- * @param interfaces Takes the names.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] interfaces Names.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0; -EINVAL: not an address; -ENODEV: there is no such device.
  */
 int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
@@ -108,11 +109,12 @@ int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *i
  * @brief List the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1", "mlx5_2"):
  * interfaces that its GIDs name, and interfaces of its PCI device (IPoIB is in no GID table).
  *
- * @param root Put before each path; "" outside tests.
+ * @param root Prefix of each path; "" except in tests.
  * @param port RDMA port.
- * @param interfaces Takes the names.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -ENODEV: no such port; -EPERM: neither says anything, so it is not known.
+ * @param[out] interfaces Names.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0; -ENODEV: no such port; -EPERM: neither source names an interface, so the interfaces
+ *        are unknown.
  */
 int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
                     struct err *err);
@@ -121,13 +123,14 @@ struct guard_map; /* guard_map.h */
 struct guard_link;
 
 /**
- * @brief Check a port against a map of devices.
+ * @brief Check whether a port may send, by a map of the host's devices and of the routes that the
+ * host needs.
  *
- * @param map Devices and what the host needs of them.
+ * @param map Map of devices, with the routes that the host needs through them.
  * @param port Port of the map.
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
- * @param rules What is known of the port.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param rules Properties of the port.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return As guard_check_interface().
  */
 int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,

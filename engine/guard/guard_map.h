@@ -31,7 +31,7 @@ struct guard_link {
     int below;                /**< ifindex; 0: not reported */
 };
 
-/** @brief Use of a device that the host needs. */
+/** @brief Route or connection that the host needs, and the device that carries it. */
 struct guard_use {
     int index;     /**< ifindex of the device; ANY_DEVICE: unknown */
     int part;      /**< while reading: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
@@ -48,68 +48,69 @@ struct guard_map {
 /**
  * @brief Free the memory of a map.
  *
- * @param map Devices and what the host needs of them.
+ * @param map Map of devices, with the routes that the host needs through them.
  */
 void guard_map_free(struct guard_map *map);
 
 /**
  * @brief Add a copy of a device to a map.
  *
- * @param map Devices and what the host needs of them.
+ * @param map Map of devices, with the routes that the host needs through them.
  * @param link Device; copied.
- * @return 0; -ENOMEM, without a sentence.
+ * @return 0; -ENOMEM; no error message is set.
  */
 int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
 /**
- * @brief Add a use that the host needs to a map.
+ * @brief Add to a map a route or connection that the host needs.
  *
- * @param map Devices and what the host needs of them.
- * @param index Index of the device by which it leaves, or ANY_DEVICE.
- * @param what What the host needs; copied.
- * @return 0; -ENOMEM, without a sentence.
+ * @param map Map of devices, with the routes that the host needs through them.
+ * @param index Index of the device that carries the route or connection, or ANY_DEVICE.
+ * @param what Description, such as "the IPv4 default route (table main)"; copied.
+ * @return 0; -ENOMEM; no error message is set.
  */
 int guard_map_add_use(struct guard_map *map, int index, const char *what);
 
 /**
- * @brief Return the device of a map with a name.
+ * @brief Return the device of a map that has a given name.
  *
- * @param map Devices and what the host needs of them.
+ * @param map Map of devices, with the routes that the host needs through them.
  * @param name Name.
  * @return Device of the map; NULL: there is none.
  */
 const struct guard_link *guard_map_find(const struct guard_map *map, const char *name);
 /**
- * @brief Return the device of a map with an index.
+ * @brief Return the device of a map that has a given interface index.
  *
- * @param map Devices and what the host needs of them.
+ * @param map Map of devices, with the routes that the host needs through them.
  * @param index Index of the device.
  * @return Device of the map; NULL: there is none.
  */
 const struct guard_link *guard_map_at(const struct guard_map *map, int index);
 
 /**
- * @brief Return whether a device sends its packets inside of others, by a device that no link
- * names.
+ * @brief Return whether a device is a tunnel: it sends its packets inside other packets, through a
+ * device that its link message does not name.
  *
  * Every virtual kind counts, except those known to send by their links (VLAN, bridge, bond, veth,
  * ...).
  *
  * @param link Device.
- * @return True: it does.
+ * @return True: the device is a tunnel.
  */
 bool guard_link_is_tunnel(const struct guard_link *link);
 
 /**
- * @brief Read a namespace's devices, default routes, routes that together cover half of all
- * addresses, and, in the process's own namespace, the route to the controller.
+ * @brief Read a namespace's devices and the routes that the host needs: default routes, routes that
+ * together cover half of all addresses, and, in the process's own namespace, the route to the
+ * controller.
  *
  * Traffic of a tunnel also uses the device below, found by the tunnel's settings or by the route to
  * its remote address; where neither is available, it uses ANY_DEVICE.
  *
- * @param map Takes what is read; the caller frees it by guard_map_free(), also after a failure.
+ * @param[out] map Map; the caller frees it by guard_map_free(), also after a failure.
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
- * @param controller Numeric address; NULL, "": none.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param controller Numeric address of the controller; NULL or "": none.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0, or a negative errno.
  */
 int guard_map_read(struct guard_map *map, const char *netns, const char *controller,

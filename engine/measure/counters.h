@@ -40,7 +40,7 @@ struct flow_count {
     uint64_t messages; /**< tcp: whole blocks; verbs: messages */
 };
 
-/** @brief Live counts of a flow's side at the begin and the end of the common window. */
+/** @brief Counts of a flow's side when the measurement window opened and when it closed. */
 struct flow_window {
     struct flow_count open;
     struct flow_count close;
@@ -53,17 +53,18 @@ struct flow_window {
  */
 struct flow_side {
     /**
-     * @brief Counts until now. The counters from here to `intended` of several queues are
-     * added together.
+     * @brief Counts since the phase began. flow_side_add() adds up the counters from here to
+     * `intended` over a port's queues.
      */
     struct flow_count live;
     struct flow_window window;
     uint64_t duplicated;
     uint64_t reordered; /**< RFC 4737: a sequence smaller than an earlier one */
-    /** @brief Older than the 1,024 sequences in which duplicates and reordering are found. */
+    /** @brief Frames that arrived too late to be classified as duplicate or reordered: more than
+     * 1,024 sequence numbers behind. */
     uint64_t late;
     uint64_t forged;    /**< dpdk, udp: so far ahead that the sender cannot have sent it yet */
-    uint64_t numbers;   /**< dpdk: sum over streams of the greatest sequence + 1 */
+    uint64_t numbers;   /**< dpdk: sum over streams of the largest sequence + 1 */
     uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: unexpected bytes */
     uint64_t intended;  /**< source: frames (tcp: bytes) intended by the load until the stop */
     int64_t gap_ns;     /**< dpdk: send time of the frame after the last gap, since the start */
@@ -72,7 +73,7 @@ struct flow_side {
     bool is_copy; /**< source: the frames are those of another flow of the port, sent to all */
 };
 
-/** @brief Set the times of a side's first and last traffic. */
+/** @brief Set the times of the first and last traffic of a flow's side to the present time. */
 static inline void flow_side_time(struct flow_side *side, int64_t now_ns)
 {
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
@@ -87,7 +88,8 @@ struct misdelivered_flow {
 };
 
 /**
- * @brief Table of misdelivered flows of a port, which a switch flooded or sent by the wrong port.
+ * @brief Table of a port's misdelivered flows: flows to other ranks, which a switch flooded or sent
+ * to the wrong port.
  *
  * The table has a fixed size, because the number of such flows depends on the switch; flows without
  * a slot are counted together.
@@ -98,10 +100,10 @@ struct misdelivered_flows {
 };
 
 /**
- * @brief Add frames to a misdelivered flow; without a free slot they count in `others`.
+ * @brief Add frames to the count of a misdelivered flow, or to `others` if the table is full.
  *
  * @param misdelivered Table of misdelivered flows.
- * @param part What is added.
+ * @param part Flow with the number of frames to add.
  */
 static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
                                     const struct misdelivered_flow *part)
@@ -124,8 +126,8 @@ static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
 }
 
 /**
- * @brief Counters of one port in one phase; with several queues, one struct per queue, kept by its
- * worker.
+ * @brief Counters of one port in one phase; a port with several queues has one struct per queue,
+ * written by the queue's worker.
  */
 struct port_count {
     uint64_t misdelivered;    /**< frames of this trial for another rank (flooding) */
@@ -143,18 +145,19 @@ struct port_count {
 };
 
 /**
- * @brief Return a count less a part of it; a count is never negative.
+ * @brief Return the difference of a count and a part of it.
  *
- * @param count Whole count; below 0: not known.
- * @param part Part of it; below 0: not known.
- * @return Rest; -1: not known, where either is not, or where the part is the greater one.
+ * @param count Whole count; below 0: unknown.
+ * @param part Part of it; below 0: unknown.
+ * @return Difference; -1: unknown, because one of the two is unknown or the part is larger.
  */
 static inline int64_t count_rest(int64_t count, int64_t part)
 {
     return part < 0 || count < part ? -1 : count - part;
 }
 
-/** @brief Add an array of 64-bit counts to another, `bytes` in total. */
+/** @brief Add an array of 64-bit counts to another, element by element; each array has `bytes`
+ * bytes. */
 static inline void counts_add(void *sum, const void *part, size_t bytes)
 {
     for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
@@ -164,7 +167,7 @@ static inline void counts_add(void *sum, const void *part, size_t bytes)
 /**
  * @brief Add one queue's counters of a flow's side.
  *
- * @param sum Takes the sum.
+ * @param[out] sum Sum.
  * @param part What is added.
  */
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
@@ -179,7 +182,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
 /**
  * @brief Add one queue's counters of a port.
  *
- * @param sum Takes the sum.
+ * @param[out] sum Sum.
  * @param part What is added.
  */
 static inline void port_count_add(struct port_count *sum, const struct port_count *part)
@@ -191,7 +194,8 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     sum->misdelivered_flows.others += part->misdelivered_flows.others;
 }
 
-/** @brief Counters of a port's driver, of which only differences have a meaning. -1: unknown. */
+/** @brief Counters of a port's driver; only the difference of two readings has a meaning. -1:
+ * unknown. */
 struct port_hardware {
     int64_t received_frames;
     int64_t sent_frames;     /**< frames that left, without dropped_send */
@@ -200,7 +204,8 @@ struct port_hardware {
     int64_t no_carrier;      /**< part of sent_frames that the kernel dropped without a carrier */
     int64_t errors;          /**< bad FCS, length */
     int64_t pause_received;  /**< PAUSE and PFC frames */
-    /** @brief Counters of RDMA devices only. */
+    /** @brief Requests that an RDMA device sent again; this counter and those up to ecn_marked
+     * exist for RDMA only. */
     int64_t retransmitted;   /**< repeated requests, after a time-out or a sequence error */
     int64_t out_of_sequence; /**< packets out of order, or after a lost one */
     int64_t not_ready;       /**< receiver-not-ready negative acknowledgements */

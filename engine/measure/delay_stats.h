@@ -21,7 +21,7 @@
 #define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< leaves room for one burst more */
 
 /**
- * @brief Delay buckets of a flow, which its streams share.
+ * @brief Histogram buckets of a flow's delays, which the flow's streams share.
  *
  * 18 KB, of which a flow touches some pages.
  */
@@ -43,7 +43,7 @@ static_assert(sizeof(struct delay_stats) == 64, "a stream's statistics are one c
  * @brief Initialise a stream's delay statistics.
  *
  * @param stats Delays of a stream.
- * @param flow Flow whose buckets it has, among all.
+ * @param flow Index of the flow whose buckets the stream uses.
  */
 static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
 {
@@ -51,10 +51,11 @@ static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
 }
 
 /**
- * @brief Add a run of equal delays to sum, bounds and buckets.
+ * @brief End a stream's run of frames with equal delay: add the run to the sum, min, max and
+ * buckets.
  *
  * @param stats Delays of a stream.
- * @param all Buckets by flow.
+ * @param all Delay buckets of all flows, by flow index.
  */
 static inline void delay_stats_end_run(struct delay_stats *stats, struct delay_stats_buckets *all)
 {
@@ -68,10 +69,10 @@ static inline void delay_stats_end_run(struct delay_stats *stats, struct delay_s
 }
 
 /**
- * @brief Add delivered frames of equal delay.
+ * @brief Add delivered frames that have the same delay to a stream's statistics.
  *
  * @param stats Delays of a stream.
- * @param all Buckets by flow.
+ * @param all Delay buckets of all flows, by flow index.
  * @param delay_ns One-way delay, ns.
  * @param count Frames, one burst at most.
  */
@@ -86,7 +87,8 @@ static inline void delay_stats_add(struct delay_stats *stats, struct delay_stats
 }
 
 /**
- * @brief Return the delay between a stamp and an arrival, each by its end's clock.
+ * @brief Return a frame's one-way delay: the arrival by the receiver's clock minus the stamp by the
+ * sender's clock.
  *
  * A stamp later than the arrival shows a clock difference; the delay is then 0.
  *
@@ -106,9 +108,9 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
  * equal delays first.
  *
  * @param streams Streams of the flow.
- * @param count How many streams.
- * @param all Buckets by flow.
- * @param sum Takes the sum.
+ * @param count Number of streams.
+ * @param all Delay buckets of all flows, by flow index.
+ * @paramsum Histogram to which the delays are added.
  */
 static inline void delay_stats_sum(struct delay_stats *streams, uint32_t count,
                                    struct delay_stats_buckets *all, struct histogram *sum)

@@ -27,9 +27,7 @@
 #define HISTOGRAM_ERROR (1.0 / 128) /**< of a bucket's middle against any value in it */
 
 /**
- * @brief Histogram of times, 18 KB; all zero is an empty one.
- *
- * All zero is an empty one.
+ * @brief Histogram of times, 18 KB; a struct of zeros is an empty histogram.
  */
 struct histogram {
     uint64_t count;
@@ -59,11 +57,11 @@ static inline uint32_t histogram_index(uint64_t value_ns)
 }
 
 /**
- * @brief Add equal times to a histogram: frames of one burst share stamp and arrival.
+ * @brief Add a time to a histogram, once for each of `times` frames that have it.
  *
  * @param histogram Histogram.
  * @param value_ns Time, ns.
- * @param times How many.
+ * @param times Number of frames.
  */
 static inline void histogram_add(struct histogram *histogram, uint64_t value_ns, uint64_t times)
 {
@@ -78,10 +76,10 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value_ns,
 }
 
 /**
- * @brief Add another histogram.
+ * @brief Add the values of one histogram to another.
  *
- * @param sum Takes the sum.
- * @param part What is added.
+ * @paramsum Histogram to which the values are added.
+ * @param part Histogram to add.
  */
 void histogram_merge(struct histogram *sum, const struct histogram *part);
 
@@ -90,8 +88,8 @@ void histogram_merge(struct histogram *sum, const struct histogram *part);
  * max.
  *
  * @param histogram Histogram.
- * @param share Share of all values, 0 to 1.
- * @return Time, ns; 0: there are none.
+ * @param share Quantile, 0 to 1; 0.5 is the median.
+ * @return Time, ns; 0: the histogram is empty.
  */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 

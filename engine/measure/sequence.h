@@ -20,14 +20,16 @@
 #define SEQUENCE_WINDOW 1024u
 #define SEQUENCE_WORDS (SEQUENCE_WINDOW / 64)
 
-/** @brief State for frames in order: small, so that it fits beside the stream's counters. */
+/** @brief Sequence numbers of a stream received so far; small, so that it shares a cache line with
+ * the stream's counters. */
 struct sequence {
-    uint64_t next;   /**< one more than the greatest received (RFC 4737's NextExp) */
+    uint64_t next;   /**< one more than the largest received number (RFC 4737's NextExp) */
     uint64_t recent; /**< bit n % 64: n was received, for the 64 numbers that contain next - 1 */
 };
 
 /**
- * @brief State that only one in 64 frames needs: the 16 words of 64 numbers before `recent`.
+ * @brief Sequence numbers of a stream received before those in `recent`: 16 words of 64 numbers,
+ * which one in 64 frames needs.
  *
  * Bit n % 64 of word n / 64 % 16: n was received.
  */
@@ -36,7 +38,7 @@ struct sequence_past {
 };
 
 /**
- * @brief Verdict on a frame's sequence number; each frame has exactly one.
+ * @brief Classification of a frame by its sequence number; each frame has exactly one.
  *
  * Fresh and reordered frames are delivered.
  */
@@ -49,10 +51,10 @@ enum sequence_verdict {
 };
 
 /**
- * @brief Return the 64-bit number of a number on the wire near `next`.
+ * @brief Return the 64-bit sequence number, closest to `next`, whose low 32 bits a frame carries.
  *
- * @param next Number that is expected next.
- * @param wire Number as it came on the wire.
+ * @param next Sequence number that is expected next.
+ * @param wire Sequence number in the frame, 32 bits.
  * @return Number.
  */
 static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
@@ -61,11 +63,12 @@ static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
 }
 
 /**
- * @brief Mark a number as received if it is the next one and does not begin a word.
+ * @brief Mark a frame's sequence number as received if it is the expected one and does not begin a
+ * word of 64 numbers.
  *
  * @param stream State of the stream's numbers.
- * @param wire Number as it came on the wire.
- * @return True: it is in order, and nothing else is to be done.
+ * @param wire Sequence number in the frame, 32 bits.
+ * @return True: marked. False: nothing is changed; call sequence_judge().
  */
 static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 {
@@ -79,11 +82,12 @@ static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 }
 
 /**
- * @brief Mark a number as received; the numbers from the next one up to it are missing.
+ * @brief Mark a sequence number as received; the skipped numbers from the expected one up to it
+ * stay unmarked.
  *
  * @param stream State of the stream's numbers.
  * @param past Older numbers of the same stream.
- * @param n Number, not below the next.
+ * @param n Sequence number, at least stream->next.
  */
 static inline void sequence_mark(struct sequence *stream, struct sequence_past *past, uint64_t n)
 {
@@ -100,12 +104,12 @@ static inline void sequence_mark(struct sequence *stream, struct sequence_past *
 }
 
 /**
- * @brief Classify a number on the wire and mark it as received.
+ * @brief Classify a frame by its sequence number, and mark the number as received.
  *
  * @param stream State of the stream's numbers.
  * @param past Older numbers of the same stream.
- * @param wire Number as it came on the wire.
- * @return What the frame is.
+ * @param wire Sequence number in the frame, 32 bits.
+ * @return Classification of the frame.
  */
 static inline enum sequence_verdict sequence_judge(struct sequence *stream,
                                                    struct sequence_past *past, uint32_t wire)

@@ -24,7 +24,7 @@
 /** @brief Reason for which a run ends. */
 enum node_end {
     NODE_GOES_ON,
-    NODE_QUIT,              /**< the document `quit` */
+    NODE_QUIT,              /**< the document `quit` was read */
     NODE_END_OF_INPUT,      /**< the controller is gone */
     NODE_SIGNAL,            /**< SIGTERM, SIGINT */
     NODE_HEARTBEAT_TIMEOUT, /**< the controller's heartbeats stopped */
@@ -52,7 +52,8 @@ struct node_port {
     unsigned capabilities;                            /**< of all its transports together */
     char iface[IF_NAMESIZE]; /**< interface of its PCI device, where the document has none */
     size_t first_lane;       /**< index of its queue 0's lane in the node */
-    /** @brief Transport of the port in the present trial; NULL: the port has no rank in the trial.
+    /** @brief Transport that the present trial needs at the port; NULL: the port has no rank in the
+     * trial.
      */
     const struct transport *wanted;
     const struct transport *transport; /**< transport in use; NULL: none */
@@ -95,7 +96,8 @@ struct node {
     bool ready;                     /**< all nodes are there: the first barrier is passed */
     bool leaving;                   /**< only the last barrier is left */
     int64_t beat_ns;                /**< arrival of the controller's last heartbeat */
-    /** @brief Time in a barrier before the kernel wakes the thread; 0: not yet measured. */
+    /** @brief Time for which the thread polls in a barrier without a datagram before it sleeps; 0:
+     * not yet measured. */
     int64_t spin_ns;
 
     struct node_port *ports;
@@ -110,11 +112,11 @@ struct node {
 };
 
 /**
- * @brief Return the worker of a port's queue.
+ * @brief Return the number of the worker that serves a queue of a port.
  *
  * @param node This node.
  * @param port One of its ports.
- * @param queue From 0.
+ * @param queue Number of the queue, from 0.
  * @return Number of the worker.
  */
 static inline size_t node_worker_of(const struct node *node, const struct node_port *port,
@@ -130,8 +132,8 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
  * documents, and check for reasons to end.
  *
  * @param node This node.
- * @param until_ns Time of CLOCK_MONOTONIC, ns.
- * @return 0; -ECANCELED: the run must end (node->end says why; the traffic stops).
+ * @param until_ns Time of CLOCK_MONOTONIC at which the function returns without an event, ns.
+ * @return 0; -ECANCELED: the run must end, for the reason in node->end, and the traffic stops.
  */
 int node_turn(struct node *node, int64_t until_ns);
 /**
@@ -139,8 +141,8 @@ int node_turn(struct node *node, int64_t until_ns);
  * readable.
  *
  * @param node This node.
- * @param until_ns Time of CLOCK_MONOTONIC, ns.
- * @param fd Descriptor that ends the turn when it is readable; -1: none.
+ * @param until_ns Time of CLOCK_MONOTONIC at which the function returns without an event, ns.
+ * @param fd Descriptor at whose readability the function returns; -1: none.
  * @return As node_turn().
  */
 int node_poll(struct node *node, int64_t until_ns, int fd);
@@ -150,7 +152,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd);
  * consumed.
  *
  * @param node This node.
- * @param document Takes the document.
+ * @param[out] document Document.
  * @return 0 with the document, which the caller frees; -ECANCELED as node_turn(), also for
  *        NODE_QUIT.
  */
@@ -175,14 +177,14 @@ int node_barrier(struct node *node, struct barrier_values *values);
  * meanwhile.
  *
  * @param node This node.
- * @param claims Claim precedence; false: give it back.
+ * @param claims True: raise the priority; false: restore it.
  */
 void set_thread_priority(struct node *node, bool claims);
 
 /**
  * @brief End the run because this node cannot continue, and notify the other nodes at once.
  *
- * @param node This node; its err has the sentence, of which the first stays.
+ * @param node This node; node->err has the error message.
  * @param code Negative errno, which gives the exit status.
  * @return -ECANCELED.
  */
@@ -193,15 +195,15 @@ int node_fail(struct node *node, int code);
  *
  * @param node This node.
  * @param index Index of the node.
- * @return Name; the job's.
+ * @return Name, owned by the job document.
  */
 const char *node_name_of(const struct node *node, uint32_t index);
 
 /* --- joining a run (join.c) --- */
 
 /**
- * @brief Join the run: the job, its ports and workers, the control endpoint, hello, peers, the
- * first barrier, ready.
+ * @brief Join the run: read the job, open the ports, start the workers, exchange addresses with the
+ * other nodes, and pass the first barrier.
  *
  * @param node This node.
  * @return 0, or -ECANCELED.
@@ -220,19 +222,19 @@ const struct port_location *node_find_port(const struct node *node, const char *
 /* --- ports (ports.c) --- */
 
 /**
- * @brief Open this node's ports in turn in each of their transports and record their properties;
- * the guard is asked first.
+ * @brief Open each port of this node in each of its transports, one after the other, and record its
+ * properties; the safety guard checks each port first.
  *
  * @param node This node.
- * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the error message.
  */
 int ports_survey(struct node *node);
 /**
- * @brief Open each wanted port in its transport, and close its other transport; other ports are
- * closed unless they are in `rest`.
+ * @brief Open each port of the present trial in the trial's transport, after closing its other
+ * transport; close the ports without a rank, except those open in the transport `rest`.
  *
  * @param node This node.
- * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the error message.
  */
 int ports_use(struct node *node, const struct transport *rest);
 /**
@@ -246,14 +248,14 @@ void ports_close(struct node *node);
  * link.
  *
  * @param node This node.
- * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the error message.
  */
 int ports_await_link(struct node *node);
 /**
- * @brief Record links that went down or came back since the last call.
+ * @brief Write a record for each link that went down or came back since the last call.
  *
  * @param node This node.
- * @return 0; -ENOLINK: one stays down for too long, and node->err has the sentence.
+ * @return 0; -ENOLINK: a link has been down for too long, and node->err has the error message.
  */
 int ports_watch_links(struct node *node);
 

@@ -19,9 +19,9 @@
  * @brief Parse a numeric socket address.
  *
  * @param text Zero-terminated text; not kept.
- * @param address Socket address or address bytes.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -EINVAL: no numeric address and port, with a sentence.
+ * @param[out] address Socket address.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0; -EINVAL: no numeric address and port, with an error message.
  */
 int address_parse(const char *text, struct sockaddr_storage *address, struct err *err);
 /**
@@ -33,12 +33,12 @@ int address_parse(const char *text, struct sockaddr_storage *address, struct err
 const void *address_bytes(const void *address);
 
 /**
- * @brief Return whether two socket addresses have one family and the same bytes, whatever their
- * ports.
+ * @brief Return whether two socket addresses have the same family and the same address bytes; their
+ * ports may differ.
  *
  * @param a Socket address.
  * @param b Socket address; of families other than IP, too.
- * @return True: they are of one host.
+ * @return True: family and address are equal.
  */
 bool address_same(const void *a, const void *b);
 
@@ -46,7 +46,7 @@ bool address_same(const void *a, const void *b);
  * @brief Write a socket address in the form that address_parse() reads.
  *
  * @param address Socket address.
- * @param text Takes the text.
+ * @param[out] text Address and port.
  * @return `text`.
  */
 const char *address_text(const struct sockaddr_storage *address, char text[ADDRESS_TEXT_MAX]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Number of a node's workers, their cores, and whether they poll or sleep.
+ * @brief Placement of a node's workers: their number, their cores, and whether they poll or sleep.
  *
  * A lane is one queue of one port; each lane has one worker, each worker one core.
  *
@@ -53,32 +53,32 @@ struct cores_choice {
 };
 
 /**
- * @brief Choose workers, their cores and the worker of each lane.
+ * @brief Choose the number of workers, the core of each worker, and the worker of each lane.
  *
- * @param choice Takes the choice.
- * @param ask What may be chosen from.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -EINVAL: a core is not there or is named twice, or none is left for the main thread
- *        where workers must poll.
+ * @param[out] choice Placement.
+ * @param ask Policy, cores and lanes to choose from.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0; -EINVAL: a core does not exist or is listed more than once, or no core is left for the
+ *        main thread while workers must poll.
  */
 int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err);
 
 /**
- * @brief Return the queues of a port without a configured number: as many as leave a core for each
- * lane.
+ * @brief Return the number of queues for a port without a configured number: the largest with which
+ * each lane still gets a core of its own.
  *
- * @param ask What may be chosen from.
- * @param ports Ports of the node.
- * @return Queues, at least 1.
+ * @param ask Policy, cores and lanes to choose from.
+ * @param ports Number of the node's ports.
+ * @return Number of queues, at least 1.
  */
 uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 
 /**
  * @brief List the cores of this machine on which this thread may run.
  *
- * @param cores Takes the cores, ascending.
- * @param all Widen the thread's mask as far as the kernel allows.
- * @return How many there are.
+ * @param[out] cores Cores, ascending.
+ * @param all True: first widen the thread's CPU mask as far as the kernel allows.
+ * @return Number of cores.
  */
 size_t cores_usable(struct core cores[CORES_MAX], bool all);
 
@@ -88,7 +88,7 @@ size_t cores_usable(struct core cores[CORES_MAX], bool all);
  *
  * Workers are started afterwards.
  *
- * @param choice Choice.
+ * @param choice Placement of the workers.
  */
 void cores_yield(const struct cores_choice *choice);
 
@@ -107,8 +107,8 @@ enum cores_precedence {
 /**
  * @brief Set the priority of the calling thread on a shared core.
  *
- * @param precedence How to run.
- * @return False: not permitted; the thread then runs as near to it as it may.
+ * @param precedence Priority.
+ * @return False: this priority is not permitted; the thread then gets the nearest permitted one.
  */
 bool reserve_cores(enum cores_precedence precedence);
 

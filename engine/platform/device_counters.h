@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Counters of a device under common names, whatever names its driver uses (`ethtool -S`).
+ * @brief Reader of a network device's counters, which maps the driver's own names (`ethtool -S`) to
+ * common names.
  */
 #ifndef ENGINE_DEVICE_COUNTERS_H
 #define ENGINE_DEVICE_COUNTERS_H
@@ -10,7 +11,8 @@
 
 #define DEVICE_STATISTICS_MAX 128 /**< statistics of one device with a meaning here */
 
-/** @brief Device counters; device_counter_name() has their names in `port` records. */
+/** @brief Counters of a network device under common names; device_counter_name() returns their
+ * names in `port` records. */
 enum device_counter {
     DEVICE_FEC_CORRECTED,   /**< code words, or bits where the driver counts bits */
     DEVICE_FEC_UNCORRECTED, /**< code words */
@@ -22,7 +24,7 @@ enum device_counter {
     DEVICE_COUNTERS,
 };
 
-/** @brief Statistics of a device, and the counter to which each belongs. */
+/** @brief Driver statistics of a device, each with the counter to which it belongs. */
 struct device_statistics {
     uint32_t count; /**< statistics of the device */
     uint32_t used;
@@ -43,15 +45,15 @@ const char *device_counter_name(enum device_counter counter);
 /**
  * @brief Return the device counter to which a driver's statistic belongs.
  *
- * @param name As `ethtool -S` shows it.
- * @return DEVICE_COUNTERS: of none.
+ * @param name Name of the statistic, as `ethtool -S` shows it.
+ * @return Counter; DEVICE_COUNTERS: the statistic belongs to no counter.
  */
 enum device_counter device_counter_of(const char *name);
 
 /**
- * @brief Find the statistics of a device.
+ * @brief Find the driver statistics of a device that belong to a device counter.
  *
- * @param statistics Takes them; without any where the driver has none.
+ * @param[out] statistics Statistics; empty if the driver has none.
  * @param fd Any socket of the interface's network namespace; stays the caller's.
  * @param iface Name of the network interface.
  */
@@ -60,10 +62,10 @@ void device_statistics_find(struct device_statistics *statistics, int fd, const 
 /**
  * @brief Read the counters of a device.
  *
- * @param statistics As they were found.
+ * @param statistics Statistics, as device_statistics_find() found them.
  * @param fd Any socket of the interface's network namespace; stays the caller's.
  * @param iface Name of the network interface.
- * @param values Takes them; -1: the device does not count it.
+ * @param[out] values Value of each counter; -1: the device has no such counter.
  */
 void device_counters_read(const struct device_statistics *statistics, int fd, const char *iface,
                           int64_t values[DEVICE_COUNTERS]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Error convention: functions return 0 or a negative errno; the sentence for the user is
- * made where the cause is known, passed up in a struct err, and printed once, by main.
+ * @brief Error convention: a function returns 0 or a negative errno; the function that knows the
+ * cause writes the error message into a struct err, and main prints the message once.
  */
 #ifndef ENGINE_ERR_H
 #define ENGINE_ERR_H
@@ -10,16 +10,17 @@
 #define ERR_TEXT_MAX 512
 
 struct err {
-    char text[ERR_TEXT_MAX]; /**< one sentence: what, where, what to do; "" = none */
+    char
+        text[ERR_TEXT_MAX]; /**< error message in one sentence: what, where, what to do; "": none */
 };
 
 /**
- * @brief Set the sentence of an error, so that a failing function ends with `return err_set(err,
- * -EINVAL, "...");`.
+ * @brief Set the message of an error and return the error's code; a failing function ends with
+ * `return err_set(err, -EINVAL, "...");`.
  *
- * @param err Takes the sentence, unless it has one: the first cause wins.
+ * @paramerr Takes the message, unless it has one already: the first cause is kept.
  * @param code Negative errno.
- * @param format Sentence, as printf takes it.
+ * @param format Message as a printf format, its arguments behind it.
  * @return `code`.
  */
 int err_set(struct err *err, int code, const char *format, ...)
@@ -30,10 +31,10 @@ int err_set(struct err *err, int code, const char *format, ...)
 #endif
 
 /**
- * @brief Return the exit status of an error.
+ * @brief Return the program's exit status for an error code.
  *
  * @param code Negative errno.
- * @return 2: what was asked for is impossible, as -EINVAL says; 3: it went wrong.
+ * @return 2: the request is invalid or cannot be met (such as -EINVAL); 3: the run failed.
  */
 int err_status(int code);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Queries of an interface by ethtool's interface to the kernel.
+ * @brief Queries to the driver of a network interface, by the kernel's ethtool requests.
  *
  * `fd` is any socket of the interface's network namespace.
  */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /**
- * @brief Send an ethtool command, which the kernel answers in place.
+ * @brief Send an ethtool command; the kernel writes its answer into the same struct.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
@@ -22,11 +22,11 @@
 int ethtool_ask(int fd, const char *iface, void *command);
 
 /**
- * @brief Read the driver's name and bus address of an interface.
+ * @brief Read the name of an interface's driver and its device's bus address.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
- * @return Empty where the driver says nothing.
+ * @return Driver information; all zero if the driver reports none.
  */
 struct ethtool_drvinfo ethtool_driver(int fd, const char *iface);
 

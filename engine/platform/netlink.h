@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Client of rtnetlink(7): requests, dumps and attributes; with queries of several callers: a
- * link's state, and the route to an address.
+ * @brief Client of rtnetlink(7): requests, dumps and attributes, and the two queries that several
+ * callers need: a link's state, and the route to an address.
  *
  * Messages are laid out by libmnl. `fd` is a socket of netlink_open(); answers concern its
  * namespace. No privilege is needed.
@@ -32,7 +32,7 @@ struct netlink_request {
 /**
  * @brief Begin a netlink request with a zeroed fixed part; attributes follow by mnl_attr_put().
  *
- * @param request Takes the request.
+ * @param[out] request Request.
  * @param type One of RTM_*.
  * @param flags NLM_F_DUMP, NLM_F_CREATE ...; NLM_F_REQUEST and NLM_F_ACK are added.
  * @param fixed_bytes Bytes of the part before the attributes.
@@ -53,11 +53,12 @@ int netlink_open(void);
  *
  * @param fd Open descriptor; stays the caller's.
  * @param request Request that netlink_begin() began.
- * @param each Takes each answer; anything but 0 (a negative errno) is the result. NULL: answers do
- *        not matter, only success.
+ * @param each Function that reads an answer; if it returns a negative errno, this is the result.
+ *        NULL: the content of answers is ignored.
  * @param data Handed to `each`.
- * @return 0; what the kernel or the reader said; -EPROTO: an answer is cut off or malformed;
- *        -EINTR: the kernel interrupted a dump (NLM_F_DUMP_INTR), so that it is to be repeated.
+ * @return 0; the negative errno of the kernel or of `each`; -EPROTO: an answer is truncated or
+ *        malformed; -EINTR: the kernel interrupted a dump (NLM_F_DUMP_INTR), which the caller must
+ *        repeat.
  */
 int netlink_ask(int fd, struct netlink_request *request,
                 int (*each)(const struct nlmsghdr *answer, void *data), void *data);
@@ -67,7 +68,7 @@ int netlink_ask(int fd, struct netlink_request *request,
  *
  * @param message Message.
  * @param fixed_bytes Bytes before its attributes.
- * @param type Type that is looked for.
+ * @param type Attribute type to find.
  * @return Attribute inside of the message; NULL: there is none.
  */
 const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_bytes,
@@ -76,16 +77,16 @@ const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_b
  * @brief Find an attribute among those nested in another.
  *
  * @param outer Attribute that holds others; NULL: none.
- * @param type Type that is looked for.
+ * @param type Attribute type to find.
  * @return Attribute inside of `outer`; NULL: there is none, or `outer` is NULL.
  */
 const struct nlattr *netlink_find_in(const struct nlattr *outer, uint16_t type);
 
 /**
- * @brief Return the number in an attribute.
+ * @brief Return the 32-bit number in an attribute.
  *
  * @param attribute Attribute; NULL: missing.
- * @param missing Value where there is none.
+ * @param missing Value to return if the attribute is missing or too short.
  * @return Number; `missing` where the attribute is missing or too short.
  */
 uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
@@ -93,17 +94,18 @@ uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
  * @brief Copy the value of an attribute.
  *
  * @param attribute Attribute; NULL: missing.
- * @param to Takes the value.
- * @param bytes How many.
- * @return False: missing or too short; `to` is unchanged.
+ * @param[out] to Value.
+ * @param bytes Number of bytes to copy.
+ * @return False: the attribute is missing or too short, and `to` is unchanged.
  */
 bool netlink_copy(const struct nlattr *attribute, void *to, size_t bytes);
 /**
- * @brief Copy the text of an attribute, cut to the size; without the attribute, nothing changes.
+ * @brief Copy the text of an attribute, truncated to the buffer's size; a missing attribute leaves
+ * the buffer unchanged.
  *
  * @param attribute Attribute; NULL: missing.
- * @param to Takes the text.
- * @param size Bytes that there are or that may be written.
+ * @param[out] to Text.
+ * @param size Size of the buffer, bytes.
  */
 void netlink_text(const struct nlattr *attribute, char *to, size_t size);
 
@@ -138,16 +140,16 @@ struct link_drops {
  *
  * @param fd Open descriptor; stays the caller's.
  * @param ifindex Index of the interface.
- * @param link Takes the state.
+ * @param[out] link State.
  * @return 0; -ENODEV: there is no such link; or another negative errno.
  */
 int link_read(int fd, int ifindex, struct link_state *link);
 
 /**
- * @brief Return whether a link is up and has a carrier.
+ * @brief Return whether a network link is up and has a carrier.
  *
  * @param link State of the link.
- * @return True: it is.
+ * @return True: it is up and has a carrier.
  */
 bool link_is_running(const struct link_state *link);
 
@@ -167,18 +169,18 @@ void link_drops_begin(struct link_drops *drops, const struct link_state *now);
 void link_drops_update(struct link_drops *drops, const struct link_state *now);
 
 /**
- * @brief Return the packets that a link's root queueing discipline dropped.
+ * @brief Return the number of packets that a link's root queueing discipline dropped.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param ifindex Index of the interface.
- * @return Packets; -1: it does not say.
+ * @return Number of packets; -1: unknown.
  */
 int64_t link_queue_drops(int fd, int ifindex);
 
 /**
  * @brief Begin the request for the route to an address (4 bytes of AF_INET, 16 of AF_INET6).
  *
- * @param request Takes the request.
+ * @param[out] request Request.
  * @param family AF_INET or AF_INET6.
  * @param address Socket address or address bytes.
  * @return The fixed part, inside of `request`.
@@ -186,13 +188,14 @@ int64_t link_queue_drops(int fd, int ifindex);
 struct rtmsg *route_begin(struct netlink_request *request, int family, const void *address);
 
 /**
- * @brief Return whether the kernel delivers packets to an address within the namespace.
+ * @brief Return whether the kernel delivers packets for an address inside the namespace, rather
+ * than send them.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param family AF_INET or AF_INET6.
  * @param address Socket address or address bytes.
- * @param by Index of the interface by which packets come; 0: any.
- * @return True: it does.
+ * @param by Index of the interface at which the packets arrive; 0: any.
+ * @return True: the packets are delivered inside the namespace.
  */
 bool route_is_local(int fd, int family, const void *address, unsigned by);
 

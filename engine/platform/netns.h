@@ -12,7 +12,7 @@
 #include "err.h"
 
 /**
- * @brief Network namespace of the calling thread; /proc/self would be the namespace of the
+ * @brief Path of the calling thread's network namespace; /proc/self would name that of the
  * process's first thread.
  */
 #define NETNS_OWN "/proc/thread-self/ns/net"
@@ -21,8 +21,9 @@
  * @brief Move the calling thread into a network namespace.
  *
  * @param name Name below /run/netns, or a path when it holds a slash; NULL or "": stay.
- * @param previous_fd Takes the way back; -1 when nothing moved, or on failure.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] previous_fd Descriptor of the previous namespace, for netns_leave(); -1: the thread
+ *        stayed, or the call failed.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0; -ENOENT: no such namespace; -EPERM: needs CAP_SYS_ADMIN; -EINVAL: not a network
  *        namespace; or another negative errno.
  */
@@ -34,7 +35,7 @@ int netns_enter(const char *name, int *previous_fd, struct err *err);
  * A thread that could not go back would work in the wrong network from then on, so the process ends
  * there.
  *
- * @param previous_fd What netns_enter() gave; -1: nothing to do.
+ * @param previous_fd Descriptor from netns_enter(); -1: nothing to do.
  */
 void netns_leave(int previous_fd);
 

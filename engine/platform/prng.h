@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Seeded random numbers, equal on every machine for the nth number of a seed, so that both
- * ends compute the same without exchanging it.
+ * @brief Seeded random numbers: the nth number of a seed is equal on every machine, so that both
+ * ends of a flow compute it without an exchange.
  *
  * No state is kept between calls.
  */
@@ -17,8 +17,8 @@
  * @brief Return the nth 64 random bits of a seed (SplitMix64: Steele, Lea and Flood 2014).
  *
  * @param seed Random seed.
- * @param n How many, or the number in a sequence, from 0.
- * @return Bits.
+ * @param n Position in the seed's sequence, from 0.
+ * @return 64 random bits.
  */
 static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
 {
@@ -32,7 +32,7 @@ static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
 /**
  * @brief Return the next 64 bits of a pseudo-random sequence, which its initial state determines.
  *
- * @param state State of the sequence; moved on.
+ * @param state State of the sequence; advanced to the next number.
  * @return Bits.
  */
 static inline uint64_t prng_next(uint64_t *state)
@@ -44,11 +44,11 @@ static inline uint64_t prng_next(uint64_t *state)
 }
 
 /**
- * @brief Return the next random number from 0 to n - 1; the multiplication's error is below n /
+ * @brief Return the next random number from 0 to n - 1; their probabilities differ by less than n /
  * 2^32.
  *
- * @param state State of the sequence; moved on.
- * @param n How many, or the number in a sequence, from 0.
+ * @param state State of the sequence; advanced to the next number.
+ * @param n Number of possible values.
  * @return Number.
  */
 static inline uint32_t prng_below(uint64_t *state, uint32_t n)

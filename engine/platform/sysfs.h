@@ -19,34 +19,34 @@
  * @brief Return whether a file exists.
  *
  * @param path Path as a printf format, its arguments behind it.
- * @return True: there is.
+ * @return True: the file exists.
  */
 bool sysfs_exists(const char *path, ...) SYSFS_PATH(1, 2);
 
 /**
  * @brief Read the first line of a file, without its newline.
  *
- * @param line Takes the line.
- * @param size Bytes that there are or that may be written.
+ * @param[out] line Line.
+ * @param size Size of the buffer, bytes.
  * @param path Path as a printf format, its arguments behind it.
- * @return False, and "": it can't be read, or is empty.
+ * @return False: the file can't be read or its first line is empty, and `line` is "".
  */
 bool sysfs_line(char *line, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
 /**
  * @brief Read a number from a file, decimal or with "0x".
  *
- * @param missing Value where there is none.
+ * @param missing Value to return if the file has no number.
  * @param path Path as a printf format, its arguments behind it.
- * @return Number; `missing`: there is none.
+ * @return Number; `missing`: the file has none.
  */
 long long sysfs_number(long long missing, const char *path, ...) SYSFS_PATH(2, 3);
 
 /**
- * @brief Read the last part of a symbolic link's target; "" for other files.
+ * @brief Read the last component of a symbolic link's target.
  *
- * @param name Takes the name; "": no link.
- * @param size Bytes that there are or that may be written.
+ * @param[out] name Last component; "": the path is not a symbolic link.
+ * @param size Size of the buffer, bytes.
  * @param path Path as a printf format, its arguments behind it.
  */
 void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
@@ -55,16 +55,16 @@ void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
  * @brief List the paths that match a pattern; the caller frees the list by globfree(), even an
  * empty one.
  *
- * @param found Takes the paths.
+ * @param[out] found Paths.
  * @param pattern Pattern as a printf format, its arguments behind it.
  */
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
 
 /**
- * @brief Return the memory that may be used now: seven eighths of the kernel's MemAvailable
- * (proc(5)), which is an estimate, and which other processes use too.
+ * @brief Return the bytes of memory that this process may allocate now: seven eighths of the
+ * kernel's MemAvailable (proc(5)), which is an estimate and shared with other processes.
  *
- * @return Bytes; UINT64_MAX: not known.
+ * @return Bytes; UINT64_MAX: unknown.
  */
 uint64_t memory_spare(void);
 

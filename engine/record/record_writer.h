@@ -21,23 +21,23 @@ struct records; /* opaque */
 /**
  * @brief Start the writer of records.
  *
- * @param records Takes the writer.
+ * @param[out] records Writer of records.
  * @param fd Open descriptor; stays the caller's.
  * @param node Node's name; outlives the writer.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller ends it by records_close(); or a negative errno with a sentence.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, and the caller ends it by records_close(); or a negative errno with an error message.
  */
 int records_open(struct records **records, int fd, const char *node, struct err *err);
 /**
- * @brief Write the waiting records, for at most a second without a reader, and end the writer.
+ * @brief Write the queued records and stop the writer; give up when nobody reads for a second.
  *
  * @param records Writer of records.
- * @return 0; -EPIPE: some were lost.
+ * @return 0; -EPIPE: records were lost.
  */
 int records_close(struct records *records);
 
 /**
- * @brief Make a record of a type that contains the node's name.
+ * @brief Make a record of the given type, which contains the node's name.
  *
  * @param records Writer of records.
  * @param type Type of the record.
@@ -46,68 +46,70 @@ int records_close(struct records *records);
  */
 json_t *record_new(const struct records *records, const char *type);
 /**
- * @brief One value of a record.
+ * @brief One key of a record, with its value.
  *
- * A row whose value is NULL is left out.
+ * A row whose value is NULL is omitted.
  */
 struct record_row {
     const char *key; /**< NULL: the table's end */
     json_t *value;
 };
-/** @brief Rows of a record, each `{key, value}`. */
+/** @brief Make a terminated table of record rows from rows `{key, value}`. */
 #define RECORD_ROWS(...) ((const struct record_row[]){__VA_ARGS__, {NULL, NULL}})
 /**
- * @brief Add rows to a mapping of a record.
+ * @brief Add rows to a JSON object, such as a record.
  *
- * @param record Record; taken over.
+ * @param record JSON object.
  * @param rows Rows; their values are taken over.
- * @return The mapping.
+ * @return `record`.
  */
 json_t *record_fill(json_t *record, const struct record_row *rows);
 /**
  * @brief Make a JSON number of an unsigned count.
  *
- * @return Value, for a row.
+ * @return JSON value for a row.
  */
 #define record_u64(value) json_integer((json_int_t)(value))
 /**
  * @brief Make a JSON integer of a count; null where the count is below 0.
  *
- * @return Value, for a row.
+ * @return JSON value for a row.
  */
 json_t *record_count(int64_t value);
 /**
  * @brief Make a JSON number of an amount; null where the amount is below 0.
  *
- * @return Value, for a row.
+ * @return JSON value for a row.
  */
 json_t *record_amount(double value);
 /**
  * @brief Make a JSON string of a text; null where the text is NULL.
  *
  * @param text Text; copied. NULL: none.
- * @return Value, for a row.
+ * @return JSON value for a row.
  */
 json_t *record_text(const char *text);
 /**
- * @brief Make a JSON list of the numbers that are not below 0; null where there are none.
+ * @brief Make a JSON list of the numbers of an array, without those below 0; null if none is left.
  *
- * @return Value, for a row.
+ * @return JSON value for a row.
  */
 json_t *record_numbers(const int *numbers, size_t count);
 
 /**
- * @brief Send a record and release it.
+ * @brief Queue a record for writing, and release it.
  *
- * Waits only where 256 MiB wait already, while the reader takes some of them every ten seconds.
+ * Blocks only while 256 MiB of records are queued, as long as the reader reads at least once in ten
+ * seconds.
  *
  * @param records Writer of records.
  * @param record Record; taken over.
- * @param droppable Drop and count it where others wait: for `progress`.
+ * @param droppable True: drop the record if others are queued, and count it as dropped (for
+ *        `progress`).
  */
 void record_send(struct records *records, json_t *record, bool droppable);
 /**
- * @brief Send a record with the given rows.
+ * @brief Make a record with the given rows and queue it for writing.
  *
  * @param records Writer of records.
  * @param type Type of the record.
@@ -115,12 +117,12 @@ void record_send(struct records *records, json_t *record, bool droppable);
  */
 void record_write(struct records *records, const char *type, const struct record_row *rows);
 /**
- * @brief Send an `event` record about a port or, with NULL, about the node.
+ * @brief Queue an `event` record about a port or about the node.
  *
  * @param records Writer of records.
- * @param what What happened.
- * @param port Port's name; NULL: of none.
- * @param text Sentence on it.
+ * @param what Kind of the event, a word.
+ * @param port Port's name; NULL: the event concerns the node.
+ * @param text Description of the event, one sentence.
  */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
 /**
@@ -128,22 +130,22 @@ void record_event(struct records *records, const char *what, const char *port, c
  * later.
  *
  * @param records Writer of records.
- * @return True: they do.
+ * @return True: records wait.
  */
 bool records_crowded(const struct records *records);
 /**
- * @brief Return the number of dropped records.
+ * @brief Return the number of records that were dropped because others were queued.
  *
  * @param records Writer of records.
- * @return Records.
+ * @return Number of records.
  */
 uint64_t records_dropped(const struct records *records);
 /**
- * @brief Return whether records are being lost: standard output is closed, or full beyond the
+ * @brief Return whether records are being lost: standard output is closed, or blocked with a full
  * queue.
  *
  * @param records Writer of records.
- * @return True: they are.
+ * @return True: records are lost.
  */
 bool records_broken(const struct records *records);
 

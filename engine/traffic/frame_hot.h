@@ -57,34 +57,35 @@ enum hot_receive {
 
 /* --- the transport's hooks ---------------------------------------------------------------------*/
 
-/** Take `count` frames to write; 0: success. */
+/** Get `count` free frames to write; return 0 on success. */
 static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count);
-/** Return the address of a frame in memory. */
+/** Return the address of a frame's first byte in memory. */
 static inline uint8_t *tx_data(frame_t frame);
 /** HOT_MIXED: set a frame's stream and size; `sequence` is its number. */
 static inline void tx_set(struct frame_lane *lane, frame_t frame,
                           const struct sender_stream *stream, const struct frame_size *size,
                           uint64_t sequence);
-/** Send frames, forwarded ones with `pass`; return the number taken. */
+/** Send frames (`pass`: they are forwarded frames); return the number that the device took. */
 static inline uint32_t tx_burst(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                 bool pass);
-/** Return frames that were not taken, except forwarded ones. */
+/** Release frames that the device did not take; not called for forwarded frames. */
 static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count);
-/** Return the i-th frame of a burst to be forwarded, made of a received one. */
+/** Return the i-th frame of a burst to be forwarded, made from a received frame. */
 static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
                                  uint32_t i, const struct sender_stream *stream);
-/** Return the address of a forwarded frame in memory. */
+/** Return the address of a forwarded frame's first byte in memory. */
 static inline uint8_t *pass_data(frame_t frame);
 
 /** Receive at most `lane->conf.receive_burst` frames. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames);
 static inline void rx_prefetch(frame_t frame);
-/** Return whether a frame is a valid one of the lane's flows; fill all of `ours` except `ahead`. */
+/** Return whether a frame is valid and belongs to a flow of the lane; fill `ours` except for
+ * `sequence`. */
 HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
                             enum hot_receive how, struct received *ours);
-/** Describe a frame for frame_lane.h; false: too short for a signature. */
+/** Describe a received frame in `seen`; return false if the frame is too short for a signature. */
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen);
-/** Count a frame that is not a valid one of the lane's flows. */
+/** Count a received frame that is damaged, or belongs to no flow of the lane. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns);
 /** Free the frames of a burst that are not forwarded; called once after each burst. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count);
@@ -93,7 +94,7 @@ static inline void rx_release(void *frame);
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-/** Return the template of a stream's frames of a size. */
+/** Return the template for a stream's frames of a given size. */
 static inline const struct frame_template *
 hot_template(const struct frame_lane *lane, const struct sender_stream *stream, uint8_t size)
 {
@@ -102,13 +103,14 @@ hot_template(const struct frame_lane *lane, const struct sender_stream *stream, 
                : &lane->sender.templates[(size_t)stream->place * lane->size_count + size];
 }
 
-/** Return whether the parts that differ by flow end behind HOT_SHORT bytes. */
+/** Return whether the header bytes that differ between flows extend beyond the first HOT_SHORT
+ * bytes. */
 static inline bool hot_is_long(const struct frame_lane *lane)
 {
     return lane->conf.offset + offsetof(struct signature, sequence) > HOT_SHORT;
 }
 
-/** Write a stream's next frame over a buffer that holds the fill behind its template. */
+/** Write a stream's next frame into a buffer that already holds the fill behind the template. */
 HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                           struct sender_stream *stream, const struct frame_template *template,
                           bool is_long, const struct signature_time *time)
@@ -120,7 +122,7 @@ HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                     time, stream->base + time->sum);
 }
 
-/** Write the next `count` frames of the rotation; return their cost to the pace. */
+/** Write the next `count` frames of the rotation; return their total cost for the pacer. */
 HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                   int64_t now_ns, enum hot_send variant)
 {
@@ -156,8 +158,8 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
 }
 
 /**
- * Undo hot_fill_many(), of `count` frames from `next` on, for the frames behind the first `sent`;
- * return their cost.
+ * Undo hot_fill_many() for the frames that were not sent (of `count` frames from `next` on, all
+ * behind the first `sent`); return their cost.
  */
 static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, uint32_t sent,
                                 uint32_t count, int64_t now_ns, enum hot_send variant)
@@ -196,7 +198,8 @@ static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32
         signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
 }
 
-/** Account a flow that is not accounted at the last end of the window, before it changes. */
+/** Bring a flow's counts up to date for the last end of the window, unless this is done, before the
+ * flow changes. */
 static inline void hot_account(struct frame_lane *lane, uint32_t number)
 {
     if (lane->accounting.marks[number] != lane->accounting.ends)
@@ -216,7 +219,7 @@ static __attribute__((noinline)) void hot_account_sends(struct frame_lane *lane,
     }
 }
 
-/** Send the due frames; the body of the lane's `send`. */
+/** Send the frames that are due; the body of the lane's `send`. */
 HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_send variant)
 {
     struct sender *sender = &lane->sender;
@@ -303,8 +306,8 @@ static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *en
 }
 
 /**
- * The `send` of a forwarding lane: frames that the driver did not take wait, followed by newer
- * ones.
+ * Send the queued frames of a forwarding lane, oldest first; frames that the driver does not take
+ * stay in the queue.
  */
 static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
 {
@@ -322,8 +325,8 @@ static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
 }
 
 /**
- * Forward delivered frames, or queue them; frames beyond the queue are drops in this host. Before
- * the start they only queue: the next hop may not be ready.
+ * Forward delivered frames, or queue them; a frame without room in the queue counts as dropped by
+ * this host. Before the start all frames are queued, because the next hop may not be ready.
  */
 static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *entries,
                         uint32_t count, int64_t now_ns)
@@ -362,7 +365,8 @@ static inline struct delay_stats *hot_delays_of(const struct receiver *receiver,
     return &receiver->delay_stats[stream - receiver->streams];
 }
 
-/** Return whether a number is sampled: the first of each FRAME_SAMPLE_OF. */
+/** Return whether a frame's delay is sampled, by its sequence number: one frame in FRAME_SAMPLE_OF.
+ */
 static inline bool hot_is_sampled(uint32_t sequence)
 {
     return sequence % FRAME_SAMPLE_OF == 0;
@@ -381,8 +385,8 @@ HOT_INLINE bool hot_classify(struct frame_lane *lane, frame_t frame, unsigned ki
 }
 
 /**
- * First pass over a burst; return the number of frames of the lane's flows. With forwarding, the
- * few streams are in near caches, so frames are counted here.
+ * Classify the frames of a burst (first pass); return the number of frames that belong to the
+ * lane's flows. With forwarding, the few streams are in near caches, so frames are counted here.
  */
 HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst *burst,
                                        int64_t now_ns, unsigned kind, enum hot_receive how)
@@ -423,8 +427,8 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
 }
 
 /**
- * Count the leading frames of the only stream that are in sequence, in registers; return their
- * number.
+ * Count the leading frames of a burst that are in sequence, for a lane with one stream; return
+ * their number. The counts stay in registers.
  */
 HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, const struct received *frames,
                                uint32_t count, int64_t now_ns)
@@ -443,7 +447,8 @@ HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, const struct rece
     return follow;
 }
 
-/** Second pass over a burst; the delivered frames are moved to the front for the third pass. */
+/** Count the frames of a burst by their sequence (second pass); move the delivered frames to the
+ * front for the third pass. */
 HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_burst *burst,
                                   uint32_t count, int64_t now_ns, enum hot_receive how)
 {
@@ -463,8 +468,8 @@ HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_bu
 }
 
 /**
- * Return the number of leading frames of the only stream that have one stamp: a sender's burst
- * mostly arrives as a burst.
+ * Return the number of leading frames that have the same time stamp, for a lane with one stream: a
+ * sender's burst mostly arrives as a burst.
  */
 static inline uint32_t hot_sent_together(const struct received *frames, uint32_t count)
 {
@@ -477,8 +482,8 @@ static inline uint32_t hot_sent_together(const struct received *frames, uint32_t
 }
 
 /**
- * Third pass over a burst's delivered frames; of many flows, whose times are in no near cache, over
- * the sampled ones.
+ * Measure the delays of a burst's delivered frames (third pass); with many flows, whose delays are
+ * in no near cache, only of the sampled frames.
  */
 HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct received *frames,
                                   uint32_t count, int64_t came_ns, enum hot_receive how)
@@ -503,7 +508,7 @@ hot_account_receives(struct frame_lane *lane, const struct received *frames, uin
                               (uint32_t)(frames[i].stream - receiver->streams) / receiver->sources);
 }
 
-/** Receive a burst; the body of the lane's `receive`. */
+/** Receive, classify and count one burst of frames; the body of the lane's `receive`. */
 HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigned kind,
                                 enum hot_receive how)
 {
@@ -535,7 +540,7 @@ HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigne
     return burst.count;
 }
 
-/** Return the receive variant's bits for the lane's present task. */
+/** Return the bits (enum hot_receive) of the receive variant for the lane's present task. */
 static inline unsigned hot_receive_way(const struct frame_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Lane of frames: units that may be lost, over a transport that only moves bytes.
+ * @brief Lane that sends and receives frames, which may be lost, over a transport that only moves
+ * bytes.
  *
  * frame_setup.c makes a lane; frame_lane.c maintains its times and counts; frame_single.c sends
  * single frames that are answered; frame_hot.h is the hot path, which a transport's one hot file
@@ -39,8 +40,8 @@ struct frame_size {
 };
 
 /**
- * Sending side of a flow's UDP source port, with a sequence of its own: two cache lines with
- * everything for its next frame. Frames and bytes follow from the sequence.
+ * Sending stream of a flow: one UDP source port with a sequence of its own, in two cache lines with
+ * all data for its next frame. Frames and bytes follow from the sequence.
  */
 struct sender_stream {
     struct frame_template template; /**< for the phase's first size */
@@ -61,9 +62,9 @@ static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines"
  * duplicate, late or forged, by sequence alone --- */
 
 /**
- * Limit of how far a frame's number can be ahead of the expected one: as far as the fastest sender
- * can have come since the last frame. A greater jump is forged and rejected: otherwise it would
- * make every later honest frame late.
+ * Limit on how far a frame's sequence number can be ahead of the expected one: by as many frames as
+ * the fastest sender can have sent since the last frame. A greater jump is forged and rejected:
+ * otherwise it would make every later honest frame late.
  */
 struct sequence_limit {
     double frames_per_ns; /**< of the fastest sender; raised by each flow */
@@ -71,7 +72,8 @@ struct sequence_limit {
     int64_t start_ns; /**< of the phase: stamps count from there; 0: not known yet */
 };
 
-/** Receiving side of one of a flow's streams: the one cache line that a frame in order touches. */
+/** Receiving stream of a flow: one UDP source port, in the one cache line that a frame in order
+ * touches. */
 struct receiver_stream {
     struct sequence sequence;
     uint64_t frames; /**< delivered frames */
@@ -102,7 +104,7 @@ struct receiver {
     uint64_t left;    /**< frames of a transfer or a check that are missing; UINT64_MAX: unknown */
 };
 
-/** Valid frame of the lane's flows. */
+/** Received frame that is valid and belongs to a flow of the lane. */
 struct received {
     const struct signature *signature;
     struct receiver_stream *stream;
@@ -135,7 +137,7 @@ frame_judge(const struct receiver *receiver, const struct received *frame, int64
 /* --- turns: sending order of flows with unequal shares. Each flow has turns in proportion to
  * its share, spaced as evenly as possible. --- */
 
-/** @brief Length of a table; a share is exact to half of one turn in this many. */
+/** @brief Maximum turns in a table; a flow's share of the load is exact to half a turn. */
 #define TURNS_MAX 65536u
 
 struct turns {
@@ -150,11 +152,11 @@ struct turns {
  */
 int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count);
 /**
- * @brief Return the frames of its port's burst that a lane sends; over all lanes of the port they
- * add up to exactly the port's.
+ * @brief Return how many frames of each burst of its port a lane sends; the numbers of all lanes of
+ * the port add up to the port's burst.
  *
- * @param request Lane.
- * @return Frames.
+ * @param request Request of the lane.
+ * @return Number of frames.
  */
 uint64_t turns_burst(const struct lane_request *request);
 
@@ -213,7 +215,7 @@ enum frame_state { FRAME_NEW, FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
 
 struct frame_lane;
 
-/** Frame as its head describes it: one of the load, a probe, a message, or an answer. */
+/** Description of a frame to send: a frame of the load, a probe, a message, or an answer. */
 struct frame_single {
     uint32_t place;  /**< index of the flow in the lane's request */
     uint16_t tag;    /**< host byte order */
@@ -224,7 +226,7 @@ struct frame_single {
     int64_t stamp_ns; /**< since the phase's start, by the clock of the flow's source */
 };
 
-/** Received frame that the hot path does not count, as its transport describes it. */
+/** Description, by the transport, of a received frame that the hot path does not count. */
 struct frame_seen {
     const struct signature *signature;
     uint32_t length;    /**< in memory */
@@ -239,30 +241,33 @@ typedef uint32_t (*frame_receive)(struct frame_lane *lane, int64_t now_ns);
 /** Functions of a transport for a lane, off the hot path. */
 struct frame_ops {
     /**
-     * Store in `partner` how the partner at an index (as in frame_single) is reached, and return
-     * its line rate. Returns an error with a sentence.
+     * Store the address data of a partner in `partner`, and its line rate in `line_bps`; `place` is
+     * the partner's index, as in frame_single. Returns 0, or a negative errno with an error
+     * message.
      */
     int (*resolve)(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
                    struct err *err);
-    /** Write the headers of a frame, and behind its signature the fill where it is copied. */
+    /** Write the headers of a frame, and the fill behind its signature if the transport copies the
+     * fill. */
     void (*write_headers)(const struct frame_lane *lane, const struct frame_single *single,
                           struct frame_template *head);
-    /** Choose the variants for the lane's present task; `name` is for the records. */
+    /** Choose the send and receive functions for the lane's present task; `name` takes the name for
+     * the records. */
     frame_send (*choose_send)(const struct frame_lane *lane, const char **name);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
     /** Begin the phase, on the worker's thread; NULL: nothing to do. */
     void (*begin)(struct frame_lane *lane, int64_t now_ns);
     /**
-     * Send one frame beside the load, of `length` bytes in memory, whose head is written, to the
-     * partner at an index; false: the device had no room.
+     * Send one frame outside of the load to the partner at index `place`: `head` holds its first
+     * bytes, `length` its bytes in memory. Returns false if the device had no room.
      */
     bool (*send_single)(struct frame_lane *lane, uint32_t place, struct frame_template *head,
                         uint32_t length);
-    /** Return whether a frame of any length is unchanged. */
+    /** Return whether the bytes of a received frame, of any length, are undamaged. */
     bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
     /** Handle a wake-up by the worker's descriptor; NULL: nothing to do. */
     void (*woken)(struct frame_lane *lane);
-    /** Do periodic work; return the next time. NULL: none. */
+    /** Do periodic work; return when to call again. NULL: no such work. */
     int64_t (*housekeep)(struct frame_lane *lane, int64_t now_ns);
     /**
      * Make the kernel send the frames waiting behind the last burst; return whether some may still
@@ -271,18 +276,19 @@ struct frame_ops {
     bool (*flush)(struct frame_lane *lane);
 };
 
-/** Options of every lane of frames, the first member of a transport's own options. */
+/** Options that all transports of frames have; first member of a transport's own options. */
 struct frame_options {
     uint16_t burst;    /**< maximum frames of one call of a driver or kernel */
     uint16_t catch_up; /**< frames that a late sender may send beyond its schedule */
     /**
-     * @brief Number of frames that a flow of a stream sends from the window's opening on; 0: as the
-     * load gives from start to stop.
+     * @brief Frames that each flow sends from the window's opening on (traffic stream); 0: as many
+     * as the load asks for from start to stop.
      */
     uint32_t window_frames;
     /** @brief UDP source ports per flow, each a stream with its own sequence; 0 means 1. */
     uint16_t udp_sources;
-    /** @brief A stream's load after falls_after_ns, in percent of the load before; 0: constant. */
+    /** @brief Load after falls_after_ns in percent of the load before (traffic stream); 0: the load
+     * is constant. */
     double falls_to;
     double falls_after_ns; /**< time after the phase's start (RFC 2544, 26.5) */
     /**
@@ -358,15 +364,15 @@ struct frame_lane {
 void *frame_lane_new(size_t bytes, const struct lane_request *request);
 /** @brief Check a lane's request against the limits of all transports of frames, and make the
  * lane's sizes, partners, streams and tables.
- * @return 0, -ENOMEM, -EINVAL or an error of a hook, with the sentence; free it then, too. */
+ * @return 0, -ENOMEM, -EINVAL or an error of a hook, with an error message; free it then, too. */
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err);
 void frame_lane_free(struct frame_lane *lane);
 /** @brief Write the streams' templates, after partners are resolved. */
 void frame_lane_build(struct frame_lane *lane);
-/** @brief Begin the phase: the first call of poll does this. */
+/** @brief Begin the phase; the first call of frame_lane_poll() calls this function. */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns);
 
-/** Functions of the transport's table with these names. */
+/** Functions for the transport's table: `poll`, `account` and `read_flow`. */
 int64_t frame_lane_poll(struct lane *lane, int64_t now_ns);
 bool frame_lane_account(struct lane *lane, enum account what);
 void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
@@ -375,8 +381,8 @@ void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
 /** @brief Update the live counts of a flow, and its counts at the ends of the window. */
 void frame_account_flow(struct frame_lane *lane, uint32_t number);
 
-/** @brief Count a frame that is not a valid frame of the lane's flows: a probe, which is answered
- * or measured, or a damaged, misdelivered or foreign frame. `seen` is at least a signature long. */
+/** @brief Handle a frame that is no load of the lane's flows: answer or measure a probe, count a
+ * damaged, misdelivered or foreign frame. `seen` is at least a signature long. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
 /** @brief Return the rank at the other end of one of the lane's flows. */
@@ -387,13 +393,14 @@ static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_
     return place < request->send_count ? request->flows[place].dst : request->flows[place].src;
 }
 
-/** @brief Return what `resolve` stored of the partner at an index. */
+/** @brief Return the address data that `resolve` stored for the partner at an index. */
 static inline void *frame_partner(const struct frame_lane *lane, uint32_t place)
 {
     return (char *)lane->partners + place * lane->conf.partner_bytes;
 }
 
-/** @brief Return what a frame uses of the load: bits at layer 1; 1 if in frames/s or unlimited. */
+/** @brief Return the cost of a frame for the pacer: its bits at layer 1, or 1 if the load is in
+ * frames/s or unlimited. */
 static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_bytes)
 {
     return phase->load.unlimited || phase->load.rate_bps <= 0
@@ -407,7 +414,7 @@ static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_byte
 void frame_write_head(const struct frame_lane *lane, const struct frame_single *single,
                       struct frame_template *head);
 
-/** @brief Return the bytes of a message's frame, with FCS. */
+/** @brief Return the size, with FCS, of the frame that carries a message of `bytes` bytes. */
 static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_t bytes)
 {
     uint32_t size = lane->conf.offset + SIGNATURE_BYTES + lane->conf.outside + bytes;
@@ -423,8 +430,8 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
  */
 int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns);
 /**
- * @brief Answer a valid probe or message, or measure an answer, and count the frame; false: another
- * kind of frame.
+ * @brief Answer a valid probe or message, or measure a valid answer, and count it; return false for
+ * any other frame.
  */
 bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
@@ -446,7 +453,7 @@ static inline bool sender_has_turns(const struct sender *sender)
 }
 
 /**
- * @brief Return the next stream in the sending order. `mixed` (constant): turns apply.
+ * @brief Return the stream that sends the next frame. `mixed` (a constant): turns may apply.
  */
 static inline __attribute__((always_inline)) struct sender_stream *
 rotation_stream(const struct sender *sender, const struct rotation *next, bool mixed)

@@ -67,7 +67,8 @@ struct message_cursor {
 
 void message_cursor_start(struct message_cursor *at, const struct message_script *script);
 
-/** @brief Return the length of the message at a cursor whose other members are set. */
+/** @brief Return the length in bytes of the message at a cursor, from the cursor's other members.
+ */
 static inline uint32_t message_cursor_length(const struct message_cursor *at,
                                              const struct message_script *script)
 {
@@ -108,9 +109,9 @@ static inline uint32_t message_cursor_head(const struct message_cursor *at)
 }
 
 /**
- * @brief Return a header of a script's stream; its numbers are modulo 2^32. A message's header
- * cannot be mistaken for one of another kind, even with a damaged first byte: the numbers of other
- * kinds are inverted.
+ * @brief Return a message, end mark or credit header of a script's stream; its numbers are modulo
+ * 2^32. A message's header cannot be mistaken for one of another kind, even with a damaged first
+ * byte: the numbers of other kinds are inverted.
  */
 static inline struct message_header message_header_make(enum message_kind kind,
                                                         const struct message_script *script,
@@ -134,9 +135,9 @@ static inline struct message_header message_cursor_header(const struct message_c
     return message_header_make(MESSAGE_BLOCK, script, at->sequence, at->length);
 }
 
-/** @brief Read a header of another kind than a message's; the bytes need not be aligned.
- * @param sequence Takes its number, `length` its length, in host order.
- * @return true: it is of this kind and stream. */
+/** @brief Read the header of an end mark or a credit; the bytes need not be aligned. `sequence` and
+ * `length` take its number and length in host byte order.
+ * @return true: the header is of this kind and stream. */
 bool message_header_read(const void *bytes, enum message_kind kind,
                          const struct message_script *script, uint32_t *sequence, uint32_t *length);
 
@@ -177,30 +178,33 @@ struct message_stream {
     struct message_header header; /**< read so far; or the end mark */
 };
 
-/** @brief Verifies and accounts bytes that came next on a reliable stream, in pieces of any size.
+/** @brief Verify and count the next bytes of a reliable stream, in pieces of any size.
  *
- * payload_bytes are those that were what and where they had to be (headers included, the end mark
- * not), messages are those without a wrong byte. What follows an end mark is corrupted. */
+ * payload_bytes counts the bytes that are correct at their position, with headers but without the
+ * end mark; messages counts the messages without a wrong byte. Bytes after an end mark count as
+ * corrupted. */
 void message_stream_feed(struct message_stream *stream, const uint8_t *data, size_t bytes);
 
 #define MESSAGE_SMALL 256u
 #define MESSAGE_WHOLE_EVERY 64u
-/** @brief Verifies and accounts one message, which came whole: the one that is due.
+/** @brief Verify and count one complete message, which must be the expected one.
  *
- * Compared are header, length and order; of a `sampled` stream's payload all bytes of a message of
- * at most MESSAGE_SMALL, and of every MESSAGE_WHOLE_EVERY-th; of the others the last 8 bytes and 8
- * further words, each in another eighth, at places that move from message to message. Where one of
- * these is wrong, all bytes are compared. */
+ * Header, length and order are compared in every message. In a `sampled` stream all payload bytes
+ * are compared in messages of at most MESSAGE_SMALL bytes and in every MESSAGE_WHOLE_EVERY-th
+ * message; in other messages the last 8 bytes and one word in each eighth, at places that change
+ * from message to message. If one of these is wrong, all bytes are compared. */
 void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
-/** @brief Return whether a message belongs to this stream and phase, by its header. */
+/** @brief Return whether a received message belongs to this stream and phase, by its header. */
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
-/** @brief Count `count` messages as missing, on other evidence than a header. */
+/** @brief Count the next `count` messages as missing, when something else than a later message's
+ * header shows the loss. */
 void message_stream_skip(struct message_stream *stream, uint32_t count);
-/** @brief Count the missing messages before a message of an unreliable service, whose number is
- * known.
- * @return true: it came late, or twice, or is forged, and was counted; it is not to be verified. */
+/** @brief Count the messages that are missing before a received message of an unreliable service;
+ * `sequence` is the received message's number.
+ * @return true: the received message is late, a duplicate or forged; it is counted, and must not be
+ * verified. */
 bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes);
-/** @brief Return whether the message `behind` before the expected one has arrived. */
+/** @brief Return whether the message `behind` places before the expected one has arrived. */
 static inline bool message_stream_has(const struct message_stream *stream, uint64_t behind)
 {
     return !stream->unreliable || (behind <= 64 && (stream->seen >> (behind - 1) & 1) != 0);

@@ -36,8 +36,8 @@ struct message_flow {
     struct pace pace;     /**< in bytes of payload */
     double payload_share; /**< payload's share of layer-1 bytes; set by the transport's start */
     /**
-     * @brief Unit in bytes of the pace's amounts, gathered for up to MESSAGE_GATHER_NS; 0: any
-     * number, at once. Set as payload_share.
+     * @brief Bytes in multiples of which the pacer releases data, gathered for up to
+     * MESSAGE_GATHER_NS; 0: any number, at once. Set by the transport's start.
      */
     uint32_t segment;
     int64_t gather_ns; /**< data due within this time are sent together */
@@ -74,7 +74,7 @@ struct message_end {
     /* Of a schedule, whose messages go in pieces of a header and payload each: */
     size_t op;        /**< executor's operation in progress, + 1; 0: none */
     uint64_t moved;   /**< payload of this operation so far */
-    bool whole;       /**< all of it was sent, and waits until `awaited` messages are done */
+    bool whole;       /**< all its payload was sent; it ends when `awaited` messages are done */
     uint64_t awaited; /**< number of messages to wait for */
     uint8_t *memory;  /**< payload of the present piece; NULL: no schedule */
     /**
@@ -105,17 +105,18 @@ struct message_hooks {
     /** Send the end mark, after all messages were posted; called again until message_end_over(). */
     void (*finish)(struct message_end *out, int64_t now_ns);
     /**
-     * Take received and acknowledged data on all streams; while `stepping` only record the streams
-     * that have some. True: something moved.
+     * Handle received and acknowledged data on all streams; while `stepping`, only record which
+     * streams have some. Returns true if there were any.
      */
     bool (*reap)(struct message_lane *lane, int64_t now_ns);
-    /** Return whether all sent data are acknowledged. NULL: `ended` is enough. */
+    /** Return whether all sent data are acknowledged. NULL: a lane is drained once all its ends are
+     * `ended`. */
     bool (*drained)(struct message_lane *lane);
     /** Return when poll is to be called again; the lane has something to send at `due_ns`. */
     int64_t (*next)(struct message_lane *lane, bool moved, int64_t due_ns, int64_t now_ns);
     /**
-     * Receive some of a schedule's present piece: its header into stream.header, its payload into
-     * `memory`; move the position.
+     * Receive the available part of a schedule's present piece: the header into stream.header, the
+     * payload into `memory`; advance the position.
      */
     void (*take)(struct message_end *in);
 };
@@ -154,7 +155,7 @@ struct message_lane {
     struct prober prober;
 };
 
-/** Decisions of a transport about a phase, for message_lane_make(). */
+/** Settings of a phase that the transport decides, for message_lane_make(). */
 struct message_plan {
     const char *transport; /**< name for sentences */
     const char *label;
@@ -166,17 +167,18 @@ struct message_plan {
     bool sampled; /**< only samples of a load's bytes are compared */
 };
 
-/** @brief Make the lane's ends and the data for the phase's traffic, with the checks common to all
- * transports of messages.
- * @param lane Zero but for what the transport has in front of it; freed by message_lane_free, on
- * failure too.
- * @return 0, -EINVAL or -ENOMEM with the sentence. */
+/** @brief Check a phase against the limits of all transports of messages, and make the lane's
+ * stream ends and the state of its traffic.
+ * @param lane Lane, zero except for the members that the transport has set; message_lane_free()
+ *        frees it, also after a failure.
+ * @return 0, -EINVAL or -ENOMEM with an error message. */
 int message_lane_make(struct message_lane *lane, const struct lane_request *request,
                       const struct message_hooks *hooks, const struct message_plan *plan,
                       struct err *err);
 void message_lane_free(struct message_lane *lane);
 
-/** @brief Return the number of the lane's ends, which message_lane_end() returns by index. */
+/** @brief Return the number of the lane's stream ends, which message_lane_end() returns by index.
+ */
 static inline unsigned message_lane_ends(const struct message_lane *lane)
 {
     return lane->out_count + lane->in_count;
@@ -208,7 +210,7 @@ static inline bool message_end_probes(const struct message_end *end)
     return end->lane->probe_fps > 0 && end->use != MESSAGE_LOAD;
 }
 
-/** @brief Return the payload bytes that a forwarder has received but not yet sent. */
+/** @brief Return how many payload bytes a forwarder has received but not yet sent. */
 static inline uint64_t message_end_ahead(const struct message_end *out)
 {
     const struct message_stream *in = &out->pair->stream;
@@ -217,13 +219,15 @@ static inline uint64_t message_end_ahead(const struct message_end *out)
            out->stream.at.position;
 }
 
-/** @brief End a stream's end: the last message and its end mark are complete, or lost. */
+/** @brief Mark one end of a stream as finished: its last message and end mark are complete, or
+ * lost. */
 void message_end_over(struct message_end *end);
 
 /* --- in the transport's table --- */
 
 int64_t message_lane_poll(struct lane *lane, int64_t now_ns);
-/** @brief Read a flow for the transport's `read_flow`, without metrics. */
+/** @brief Read the round trips of a flow for the transport's `read_flow`; the transport adds its
+ * metrics. */
 void message_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
                             struct flow_reading *reading);
 

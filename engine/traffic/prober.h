@@ -157,7 +157,7 @@ static inline _Atomic uint64_t *prober_entry(const struct prober *prober, uint32
  * @brief Return a flow's number of sent probes or messages, which is the number of the next one.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  * @return Number, from 0.
  */
 static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
@@ -168,7 +168,7 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
  * @brief Log that a flow's next probe or message leaves, before it is sent.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  * @param stamp_ns Time, ns since the phase's start.
  */
 void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns);
@@ -176,14 +176,14 @@ void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns);
  * @brief Count a probe or message as unsent when the driver did not take it.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  */
 void prober_stays(struct prober *prober, uint32_t flow);
 /**
  * @brief End a probe or message in flight, by its answer or as given up.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  * @param number Its number, the low 32 bits.
  * @param stamp_ns Its stamp, ns since the phase's start.
  * @param came_ns Time of CLOCK_MONOTONIC at which it came back, ns; 0: it is given up.
@@ -195,7 +195,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
  * @brief Return the stamp of a probe or message in flight.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  * @param number Number, one of the last `room`.
  * @return ns since the phase's start; PROBER_ENDED: it is back, or given up.
  */
@@ -207,7 +207,7 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
  * @brief Find a flow's oldest message in flight, giving up messages that left before a time.
  *
  * @param prober Prober.
- * @param flow Place of the flow.
+ * @param flow Index of the flow among the port's flows.
  * @param before_ns Time, ns since the phase's start; below 0: nothing is given up.
  */
 void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns);
@@ -234,7 +234,7 @@ int64_t prober_pingpong(struct prober *prober, bool loses,
  *
  * @param prober Prober.
  * @param flow Flow of the port.
- * @param reading Takes the times; unchanged where the flow has none.
+ * @param[out] reading Times; unchanged where the flow has none.
  */
 void prober_read(const struct prober *prober, const struct lane_flow *flow,
                  struct flow_reading *reading);

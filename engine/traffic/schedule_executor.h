@@ -92,12 +92,12 @@ struct schedule_executor {
 /**
  * @brief Make the executor of a rank's schedule, before a phase.
  *
- * @param executor Takes the executor, which executor_free() ends.
+ * @param[out] executor Executor, which executor_free() ends.
  * @param phase Phase; lives as long as the executor.
  * @param plan Plan of the phase; the same.
  * @param rank Rank.
  * @param ranks Ranks in the phase.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0; -ENOMEM; -EINVAL: there is less memory to spare than its messages need.
  */
 int executor_make(struct schedule_executor **executor, const struct phase *phase,

@@ -460,7 +460,7 @@ struct transport {
     /**
      * @brief Open a port.
      *
-     * May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with the sentence.
+     * May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with an error message.
      */
     int (*open)(struct transport_port **port, const struct port_conf *conf,
                 const struct transport_run *run, struct err *err);

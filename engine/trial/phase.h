@@ -198,7 +198,7 @@ static inline bool flow_unreached(const struct lane_flow *flow)
  * Waits for partners while the node's loop continues.
  *
  * @param run Phase.
- * @return 0; -ECANCELED: the run ends; another negative errno, and node->err has the sentence.
+ * @return 0; -ECANCELED: the run ends; another negative errno, and node->err has the error message.
  */
 int lanes_prepare(struct phase_run *run);
 /**
@@ -230,9 +230,9 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
  * Messages at 100 % are unlimited: the transport finds the line rate.
  *
  * @param lane Lane; its phase takes the load.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -EINVAL with the sentence: the line can't carry it, or its share was asked for and the
- *        rate is unknown.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0; -EINVAL with an error message: the line can't carry it, or its share was asked for and
+ *        the rate is unknown.
  */
 int lane_resolve_load(struct phase_lane *lane, struct err *err);
 /**

@@ -164,10 +164,10 @@ struct worker_conf {
 /**
  * @brief Start a worker thread.
  *
- * @param worker Takes the worker, for worker_end().
+ * @param[out] worker Worker, for worker_end().
  * @param conf Settings; copied.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, or a negative errno with a sentence.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno with an error message.
  */
 int worker_start(struct worker **worker, const struct worker_conf *conf, struct err *err);
 /**

@@ -22,11 +22,11 @@ struct description {
 /**
  * @brief Read the description of a switch from a line of JSON.
  *
- * @param description Takes the description.
+ * @param[out] description Description.
  * @param line Document.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller frees what is in it by mapping_free(); -EINVAL with one sentence, and
- *         nothing is to be freed.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, and the caller frees what is in it by mapping_free(); -EINVAL with an error message,
+ *        and nothing is to be freed.
  */
 int describe_read(struct description *description, const char *line, struct err *err);
 

@@ -57,21 +57,21 @@ struct device_need {
 /**
  * @brief Open a DPDK device by its arguments ("net_memif0,role=server").
  *
- * @param device Takes the device.
+ * @param[out] device Device.
  * @param arguments DPDK's device arguments.
  * @param pool Packets of the device; must outlive it.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller closes it by its kind; -ENODEV, -EPERM ... with the sentence.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, and the caller closes it by its kind; -ENODEV, -EPERM ... with an error message.
  */
 int device_open_ethernet(struct device **device, const char *arguments, struct rte_mempool *pool,
                          struct err *err);
 /**
  * @brief Open a kernel interface through a packet socket.
  *
- * @param device Takes the device.
+ * @param[out] device Device.
  * @param iface Name of the network interface.
  * @param need What the device is to hold.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return As device_open_ethernet().
  */
 int device_open_packet(struct device **device, const char *iface, const struct device_need *need,

@@ -45,8 +45,8 @@ struct port_array {
  *
  * @param port_array Ports.
  * @param conf Description; must outlive the ports.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, or a negative errno with the sentence; then nothing is open.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno with an error message; then nothing is open.
  */
 int port_array_open(struct port_array *port_array, const struct model_conf *conf, struct err *err);
 /**

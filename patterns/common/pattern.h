@@ -135,9 +135,9 @@ struct pattern_plan; /* opaque */
 /**
  * @brief Make the plan of a request.
  *
- * @param plan Takes the plan.
+ * @param[out] plan Plan.
  * @param request Request; its strings and lists are not kept.
- * @param why Takes one sentence on failure; may be NULL with size 0.
+ * @param[out] why Error message, set on failure; may be NULL with size 0.
  * @param why_size Bytes of `why`.
  * @return 0, and the caller frees the plan by pattern_plan_free(); -EINVAL: a request that can't be
  *        met, and `why` holds one sentence that names the parameter, the value and what is
@@ -165,8 +165,8 @@ uint32_t pattern_phases(const struct pattern_plan *plan);
  *
  * @param plan Plan.
  * @param phase Phase of the plan, from 0.
- * @param name Takes the name.
- * @param size Bytes that there are or that may be written.
+ * @param[out] name Name.
+ * @param size Size of the buffer, bytes.
  * @return Length of the whole name, as snprintf() returns it.
  */
 int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
@@ -181,7 +181,7 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
  * @param phase Phase of the plan, from 0.
  * @param rank Rank, from 0.
  * @param side Flows that the rank sends, or those that it receives.
- * @param flows Takes the flows; NULL with room 0.
+ * @param[out] flows Flows; NULL with room 0.
  * @param room How many fit.
  * @return How many there are, also beyond `room`; 0: the rank idles on that side.
  */

@@ -106,7 +106,7 @@ uint32_t pattern_iterations(const struct pattern_plan *plan);
  * @param plan Plan.
  * @param phase Phase of the plan, from 0.
  * @param rank Rank, from 0.
- * @param schedule Takes the schedule.
+ * @param[out] schedule Schedule.
  * @return 0, and the caller ends the schedule with schedule_free(); -ENOMEM.
  */
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
@@ -143,7 +143,7 @@ struct schedule_wrong {
  *
  * @param schedule Schedule of the rank.
  * @param memory Memory to look at.
- * @param wrong Takes the first wrong element.
+ * @param[out] wrong First wrong element.
  * @return False: something is wrong, and `wrong` says what.
  */
 bool schedule_verify(const struct schedule *schedule, const void *memory,

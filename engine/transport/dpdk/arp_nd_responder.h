@@ -43,9 +43,9 @@ struct arp_nd_responder {
  * @brief Set the responder's addresses from "198.19.0.1/16", "2001:2:0:1::1/64" and the gateway of
  * either family; each may be NULL.
  *
- * Returns -EINVAL with the sentence.
+ * Returns -EINVAL with an error message.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int responder_set_addresses(struct arp_nd_responder *responder, const struct port_conf *conf,
                             struct err *err);

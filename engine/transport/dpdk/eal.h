@@ -15,7 +15,7 @@
  * With hugepages when enough of them are free (EAL_HUGE_MIN), else without. Not thread-safe: the
  * main thread opens ports.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int eal_start(const char *node, struct err *err);
 

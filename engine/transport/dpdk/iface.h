@@ -36,7 +36,7 @@ struct iface {
 /**
  * @brief Open a kernel interface; fails for one that is missing, unusable, not Ethernet, or down.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int iface_open(struct iface *iface, const struct port_conf *conf, struct err *err);
 int iface_promiscuous(struct iface *iface, struct err *err);

@@ -115,7 +115,7 @@ int port_take_all(struct transport_port *port, struct err *err);
 /**
  * @brief Open the port's device in the port's namespace, where drivers make their sockets.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int port_device_open(struct transport_port *port, struct err *err);
 /** @brief Close a port's device, even one that is only partly open. */
@@ -134,7 +134,7 @@ struct queue_layout {
  *
  * Returns -EINVAL with the valid values.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err);

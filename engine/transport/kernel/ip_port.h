@@ -43,7 +43,7 @@ struct ip_port {
  *
  * After a failure the port must be closed too.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
                  int type, struct err *err);
@@ -72,8 +72,8 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
  * @brief Read the address of a partner, and check that this port's traffic reaches it over the
  * network.
  *
- * @param line_bps Takes the line rate of its port; 0: not known.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] line_bps Line rate of its port; 0: not known.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
                           struct sockaddr_storage *address, uint64_t *line_bps, struct err *err);
@@ -82,7 +82,7 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
  * @brief Set the size of a socket's buffer (`option`: SO_SNDBUF, SO_RCVBUF); 0: the kernel's
  * choice.
  *
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  */
 int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t bytes, struct err *err);
 

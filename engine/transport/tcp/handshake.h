@@ -67,7 +67,7 @@ static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
  * The run's key must be known: a key of zeros ends the program, since anybody could derive the
  * same.
  *
- * @param key Takes the key.
+ * @param[out] key Key.
  * @param secret The run's.
  */
 void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
@@ -75,7 +75,7 @@ void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *s
 /**
  * @brief Make a challenge with a new nonce.
  *
- * @param shake Takes the challenge.
+ * @param[out] shake Challenge.
  */
 void tcp_challenge_make(struct tcp_handshake *shake);
 /**

@@ -241,7 +241,7 @@ static inline uint64_t model_mac(const uint8_t *at)
  * @brief Check a switch's configuration.
  *
  * @param conf Description.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0; -EINVAL with what is wrong.
  */
 int model_check(const struct model_conf *conf, struct err *err);
@@ -249,7 +249,7 @@ int model_check(const struct model_conf *conf, struct err *err);
 /**
  * @brief Make a switch from a checked configuration.
  *
- * @param model Takes the switch.
+ * @param[out] model Switch.
  * @param conf Description that model_check() accepts, with all that it points to; must outlive the
  *        switch.
  * @param host What the model needs of its surroundings; must outlive it.
