@@ -83,7 +83,7 @@ struct verbs_address {
     uint8_t gid[VERBS_GID_BYTES]; /**< chosen automatically */
 };
 
-/** Registered memory; none where `at` is NULL. */
+/** Memory that is registered with the device; `at` NULL: none. */
 struct registered_memory {
     uint8_t *at;
     size_t bytes;
@@ -173,9 +173,9 @@ static inline const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES],
  */
 const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
                                              int family);
-/** Return the GID with an index; NULL: the table has none. */
+/** Return the GID at an index of the port's GID table; NULL: the table has no such index. */
 const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index);
-/** Read a partner's address. False: not an address of this transport. */
+/** Read the address of a partner's port. False: it is not an address of this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
 {
@@ -204,8 +204,8 @@ void registered_memory_free(struct transport_port *port, struct registered_memor
 /** Set the error for a failed registration of memory, by the errno of ibv_reg_mr(). */
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
 /**
- * Make at least this many bytes of payload ready at port->payload, which no lane uses now. Returns
- * 0 or a negative errno with an error message.
+ * Ensure that port->payload holds at least `bytes` bytes of payload; no lane may use it now.
+ * Returns 0 or a negative errno with an error message.
  */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
@@ -247,17 +247,19 @@ struct qp_info {
     uint16_t mtu;   /**< bytes, maximum */
 };
 
-/** Read a partner's info. False: another version, or another byte order. */
+/** Read the info of a partner's queue pair. False: it has another version, or another byte order.
+ */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
 /** Return whether messages that take `stride` bytes fit into the ring of a partner's info. */
 bool qp_info_fits(const struct qp_info *info, uint32_t stride);
 /**
- * Decide from both infos, equally at both ends. True: the ends hold one connected queue pair, and
- * nothing is to be done. False: each end connects to the other's info.
+ * Return whether the two ends still hold one connected queue pair, by the infos of both; the result
+ * is equal at both ends. True: nothing is to be done. False: each end connects to the other's info.
  */
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
-/** Headers alone in registered memory: `out` for sending, `in` for receives without a place. */
+/** Registered memory for messages that are a header alone: `out` for sending, `in` for receives
+ * without a place in the ring. */
 struct verbs_control {
     _Alignas(64) struct message_header out;
     _Alignas(64) struct message_header in;
@@ -304,7 +306,8 @@ int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
 /** Connect a queue pair to the partner's. Returns 0 or a negative errno with an error message. */
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err);
-/** Post the receives of `count` places of the ring, from `first` on. Returns 0 or an errno. */
+/** Post the receive work requests of `count` places of the ring, from `first` on. Returns 0 or an
+ * errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
 /** Open a port's connection pool. Returns 0 or a negative errno. */
@@ -320,7 +323,8 @@ bool connection_pool_close(struct transport_port *port);
  */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);
-/** Keep a queue pair; at most `max` recently used ones stay kept. */
+/** Keep a queue pair connected for later phases; only the `max` most recently used queue pairs stay
+ * kept. */
 void connection_pool_keep(struct verbs_qp *qp, size_t max);
 /** Free a queue pair's memory at once, and destroy the queue pair later. */
 void connection_pool_free(struct verbs_qp *qp);
@@ -329,7 +333,7 @@ void connection_pool_free(struct verbs_qp *qp);
 
 struct verbs_lane;
 
-/** One end of a stream. */
+/** One end of a stream, with its queue pair. */
 struct verbs_end {
     struct message_end base;
     struct verbs_qp *qp;
@@ -347,7 +351,7 @@ static inline bool verbs_at_source(const struct verbs_end *end)
     return end->base.sends == (end->base.use != MESSAGE_ANSWER);
 }
 
-/** Return the rank at the other end. */
+/** Return the rank at the other end of a stream. */
 static inline uint32_t verbs_partner(const struct verbs_end *end)
 {
     return verbs_at_source(end) ? end->base.flow->dst : end->base.flow->src;
@@ -410,7 +414,7 @@ struct verbs_lane {
     int64_t poll_gap_ns;
 };
 
-/** Return the end at an index: first the senders, then the receivers. */
+/** Return the stream end at an index of a lane: first the senders, then the receivers. */
 static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, unsigned index)
 {
     return (struct verbs_end *)(void *)message_lane_end(&lane->base, index);
@@ -419,7 +423,7 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 /* --- stream.c --- */
 
 extern const struct message_hooks verbs_hooks;
-/** Fill the fields of a connected end that depend on the partner's info. */
+/** Set the fields of a connected sender that depend on the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
 /**
  * Return whether an end's queue pair is at rest, in the same state as its partner's: everything

@@ -44,10 +44,10 @@ struct pace {
 };
 
 /**
- * @brief Return an option `catch_up` in frames of a mean size.
+ * @brief Convert the option `catch_up`, in frames of 1,518 bytes, to frames of a phase's mean size.
  *
- * The option is in frames of 1,518 bytes, because a queue in the switch holds bytes: more of
- * smaller frames, fewer of larger ones, but at least PACE_CATCH_UP if the option allows as many.
+ * A queue in the switch holds bytes: more of smaller frames, fewer of larger ones. The result is at
+ * least PACE_CATCH_UP if the option allows as many.
  */
 #define PACE_CATCH_UP 8
 /** @brief Catch-up without a limit: no due frame is given up, and no sleeping sender lets frames
@@ -56,7 +56,7 @@ struct pace {
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 
 /**
- * @brief Initialise a pace.
+ * @brief Initialise the pace of a sender.
  *
  * `cost_per_s`: bits or frames per second, 0 for unlimited. `origin_ns`: due time of the first
  * frame.
@@ -75,41 +75,40 @@ static inline void pace_restart(struct pace *pace, int64_t origin_ns)
 }
 
 /**
- * @brief Reduce a pace to a part of its rate: the next frame is due one interval of `cost` after
- * `from_ns`.
+ * @brief Reduce the rate of a pace to the fraction `part`: the next frame is due one interval of
+ * `cost` after `from_ns`.
  *
  * Frames given up before stay given up.
  */
 void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost);
 
 /**
- * @brief Delay departures from now on by up to `times` the time between frames of `cost` (or, if
- * longer, the time for which a sleeping sender lets frames gather), at random by `seed`, newly for
- * each burst.
+ * @brief Delay each burst from now on by a random time: up to `times` the time between frames of
+ * `cost` or, if longer, the time for which a sleeping sender lets frames gather.
  */
 void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed);
 
 /**
- * @brief Return a random delay of the next burst.
+ * @brief Return a random delay for the next burst, and advance the pace's random numbers.
  *
  * @param pace Pace.
- * @return ns.
+ * @return Delay, ns.
  */
 int64_t pace_draw(struct pace *pace);
 
 /**
- * @brief Return the frames that are due and were neither sent nor given up.
+ * @brief Return the number of frames that are due and were neither sent nor given up.
  *
  * @param pace Pace.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  * @param cost Cost of one frame.
- * @return Frames; 0 when unlimited: then nothing is ever due.
+ * @return Number of frames; 0 for an unlimited load, of which no frame is ever due.
  */
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /**
- * @brief Count a clump where the sender itself is late, rather than the device full; give up due
- * frames beyond catch_up.
+ * @brief Handle a late sender: count the frames that it sends at once, unless the device was full,
+ * and give up due frames beyond catch_up.
  *
  * Out of line, for late senders only.
  *
@@ -120,7 +119,7 @@ uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 void pace_late(struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /**
- * @brief Return the cost that is due and not spent.
+ * @brief Return the cost of the frames that are due but neither sent nor given up.
  *
  * @param pace Pace.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -132,13 +131,13 @@ static inline double pace_behind(const struct pace *pace, int64_t now_ns)
 }
 
 /**
- * @brief Return how many frames may be sent now, without accounting them.
+ * @brief Return how many frames may be sent now; pace_spend() accounts the frames that are sent.
  *
  * @param pace Pace.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  * @param cost Cost of one frame.
- * @param most Frames at most.
- * @return Frames, at most `most`.
+ * @param most Maximum number of frames.
+ * @return Number of frames, at most `most`.
  */
 static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t cost, uint32_t most)
 {
@@ -159,10 +158,10 @@ static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t co
 }
 
 /**
- * @brief Account the cost of sent frames.
+ * @brief Add the cost of sent frames to a pace, and compute when the next frame is due.
  *
  * @param pace Pace.
- * @param cost Cost of all that was sent.
+ * @param cost Total cost of the sent frames.
  */
 static inline void pace_spend(struct pace *pace, uint64_t cost)
 {
@@ -175,9 +174,9 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 }
 
 /**
- * @brief Return when a sender that may sleep should wake: when three quarters of catch_up frames
- * are due, or PACE_GATHER_NS after the first of them, never before the first; with a dither, at the
- * next frame.
+ * @brief Return the time at which a sleeping sender should wake: when three quarters of catch_up
+ * frames are due, or PACE_GATHER_NS after the first of them, never before the first; with a dither,
+ * at the next frame.
  *
  * @param pace Pace.
  * @param cost Cost of one frame.
@@ -186,7 +185,7 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 int64_t pace_wake(const struct pace *pace, uint32_t cost);
 
 /**
- * @brief Return the intended cost from the origin until a time.
+ * @brief Return the cost of the frames that the load intends from the origin until a time.
  *
  * @param pace Pace.
  * @param time_ns Absolute time of CLOCK_MONOTONIC, ns.
@@ -201,10 +200,11 @@ double pace_intended(const struct pace *pace, int64_t time_ns);
  * @brief Compute the next poll time of a source without wake-ups: the interval halves after
  * something arrived, and doubles after nothing did.
  *
- * A sender that waits for one message's answer loses little time, and sleeps where none arrives.
+ * A sender that waits for the answer to one message loses little time, and sleeps when no answer
+ * arrives.
  *
- * @param gap_ns Time between two looks, ns; kept between calls, may begin as 0.
- * @param moved Something has moved since the last look.
+ * @param gap_ns Time between two polls, ns; kept between calls, may begin as 0.
+ * @param moved True: something has arrived since the last poll.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  * @return Time, ns.
  */

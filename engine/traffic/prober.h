@@ -34,9 +34,9 @@
 
 /** @brief Round trips of a flow, as measured by this lane. */
 struct prober_flow {
-    uint64_t sent;          /**< measured ones: they left in the window */
+    uint64_t sent;          /**< probes or messages sent in the window */
     uint64_t oldest;        /**< none before it is in flight; for messages, whose lane needs it */
-    struct histogram times; /**< of answered probes or messages */
+    struct histogram times; /**< round trips of answered probes or messages */
 };
 
 struct prober {
@@ -66,34 +66,36 @@ struct prober {
 };
 
 /**
- * @brief Return a flow's probes per second: as the phase sets, or derived from the line rate.
+ * @brief Return how many latency probes per second a flow sends: as the phase sets, or derived from
+ * the line rate.
  *
- * Whether there are any depends on the phase alone, so that both ends of a flow agree.
+ * Whether a flow has probes depends on the phase alone, so that both ends of the flow agree.
  *
  * @param request Request of the lane.
  * @param line_bytes Bytes of a probe at layer 1.
- * @return Probes a second; 0: none.
+ * @return Probes per second; 0: no probes.
  */
 double prober_rate(const struct lane_request *request, double line_bytes);
 
 /**
- * @brief Return whether the load yields to each probe and answer: probes come on top of the load
- * where the line has room for both.
+ * @brief Return whether the load gives way to each probe and answer, because the line has no room
+ * for both.
  *
  * @param request Request of the lane, with its `port_sends`.
  * @param line_bytes Bytes of a probe at layer 1.
- * @param rate_fps Probes of each flow a second.
- * @return True: it yields.
+ * @param rate_fps Probes per second of each flow.
+ * @return True: the load gives way.
  */
 bool prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps);
 
 /**
- * @brief Prepare the round trips of a lane's flows; the lane must not move in memory.
+ * @brief Make the prober of a lane's flows; the lane must stay at its address in memory.
  *
- * @param prober All zero; prober_free() takes it back, on failure too.
+ * @param prober Prober, all zero; to be freed by prober_free(), also after a failure.
  * @param lane Lane; its request gets `port_sends` if it has none.
- * @param rate_fps Probes of each flow a second; 0: none, unless the phase is a ping-pong.
- * @param first Prober of the port's first queue, which lives as long; NULL: this is it.
+ * @param rate_fps Probes per second of each flow; 0: no probes, unless the phase is a ping-pong.
+ * @param first Prober of the port's first queue, which must outlive this one; NULL: this is the
+ *        first.
  * @return 0; -ENOMEM.
  */
 int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
@@ -114,17 +116,18 @@ void prober_free(struct prober *prober);
 void prober_begin(struct prober *prober, uint64_t seed);
 
 /**
- * @brief Return whether the probe of the lane's flow `at` is due. After it has left, or was
+ * @brief Return whether the probe of the flow prober->at is due. After it has left, or was
  * skipped, prober_step() chooses the next one.
  *
  * @param prober Prober.
- * @param sends The lane sends its load now.
+ * @param sends True: the lane sends its load now.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return True: it is.
+ * @return True: the probe is due.
  */
 bool prober_due(struct prober *prober, bool sends, int64_t now_ns);
 /**
- * @brief Choose the next probe; several overdue probes of a flow become one.
+ * @brief Choose the flow and the time of the next probe; several overdue probes of a flow become
+ * one.
  *
  * @param prober Prober.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -132,11 +135,11 @@ bool prober_due(struct prober *prober, bool sends, int64_t now_ns);
 void prober_step(struct prober *prober, int64_t now_ns);
 
 /**
- * @brief Return a flow's index among the port's flows.
+ * @brief Return the index of a flow among the port's flows.
  *
  * @param prober Prober that probes the flow.
  * @param flow Flow.
- * @return Place, from 0.
+ * @return Index, from 0.
  */
 static inline uint32_t prober_place(const struct prober *prober, const struct lane_flow *flow)
 {
@@ -154,7 +157,7 @@ static inline _Atomic uint64_t *prober_entry(const struct prober *prober, uint32
     return prober_count(prober, flow) + 1 + number % prober->room;
 }
 /**
- * @brief Return a flow's number of sent probes or messages, which is the number of the next one.
+ * @brief Return how many probes or messages a flow has sent, which is the number of its next one.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -165,7 +168,7 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
     return atomic_load_explicit(prober_count(prober, flow), memory_order_relaxed);
 }
 /**
- * @brief Log that a flow's next probe or message leaves, before it is sent.
+ * @brief Log the time stamp of a flow's next probe or message, directly before it is sent.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -173,21 +176,24 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
  */
 void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns);
 /**
- * @brief Count a probe or message as unsent when the driver did not take it.
+ * @brief Undo prober_leaves() for a probe or message that the driver did not take.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
  */
 void prober_stays(struct prober *prober, uint32_t flow);
 /**
- * @brief End a probe or message in flight, by its answer or as given up.
+ * @brief End a probe or message in flight, because its answer has arrived or because it is given
+ * up.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
  * @param number Its number, the low 32 bits.
  * @param stamp_ns Its stamp, ns since the phase's start.
- * @param came_ns Time of CLOCK_MONOTONIC at which it came back, ns; 0: it is given up.
- * @return False: it is forged, to what never left, or not then; nothing is counted.
+ * @param came_ns Time of CLOCK_MONOTONIC at which the answer arrived, ns; 0: the probe or message
+ *        is given up.
+ * @return False: no probe or message with this number and stamp is in flight, so the answer is
+ *        forged; nothing is counted.
  */
 bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
                  int64_t came_ns);
@@ -197,40 +203,42 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
  * @param number Number, one of the last `room`.
- * @return ns since the phase's start; PROBER_ENDED: it is back, or given up.
+ * @return Stamp, ns since the phase's start; PROBER_ENDED: it is answered or given up.
  */
 static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, uint64_t number)
 {
     return atomic_load_explicit(prober_entry(prober, flow, number), memory_order_relaxed);
 }
 /**
- * @brief Find a flow's oldest message in flight, giving up messages that left before a time.
+ * @brief Give up a flow's messages that left before a time, and find the oldest message still in
+ * flight.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
- * @param before_ns Time, ns since the phase's start; below 0: nothing is given up.
+ * @param before_ns Time, ns since the phase's start; below 0: no message is given up.
  */
 void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns);
 
-/** @brief Return the bytes of a phase's nth ping-pong message, computed at both ends. */
+/** @brief Return the size in bytes of a phase's nth ping-pong message; both ends compute the same
+ * size. */
 static inline uint32_t prober_bytes(const struct phase *phase, uint64_t number)
 {
     return phase->sizes[number % phase->size_count];
 }
 /**
- * @brief Begin the ping-pong messages that are due, and give up lost ones: after four round trips
- * at line rate, and the document's timeout for queues on the way.
+ * @brief Begin the ping-pong messages that are due, and give up lost messages: those unanswered
+ * after four round trips at line rate plus the phase's answer_timeout_ns.
  *
  * @param prober Prober.
- * @param loses The transport loses messages.
- * @param send Sends the message that has just begun, of the lane's flow.
- * @return When to call again; the present time: one began.
+ * @param loses True: the transport can lose messages.
+ * @param send Function that sends the message of the given flow that has just begun.
+ * @return Time of the next call, ns; the present time if a message began.
  */
 int64_t prober_pingpong(struct prober *prober, bool loses,
                         void (*send)(struct lane *lane, uint32_t flow));
 
 /**
- * @brief Add a flow's round trips to a reading, in the main thread after the phase.
+ * @brief Add the round trips of a flow to a reading; called by the main thread after the phase.
  *
  * @param prober Prober.
  * @param flow Flow of the port.

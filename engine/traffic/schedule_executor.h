@@ -94,11 +94,11 @@ struct schedule_executor {
  *
  * @param[out] executor Executor, which executor_free() ends.
  * @param phase Phase; lives as long as the executor.
- * @param plan Plan of the phase; the same.
+ * @param plan Plan of the phase; lives as long as the executor.
  * @param rank Rank.
- * @param ranks Ranks in the phase.
+ * @param ranks Number of ranks in the phase.
  * @param[out] err Error message, set on failure; unchanged on success.
- * @return 0; -ENOMEM; -EINVAL: there is less memory to spare than its messages need.
+ * @return 0; -ENOMEM; -EINVAL: the messages need more memory than is available.
  */
 int executor_make(struct schedule_executor **executor, const struct phase *phase,
                   const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err);
@@ -124,7 +124,7 @@ void executor_next(struct schedule_executor *executor);
  * @brief Return whether the present step has no open messages, so that executor_next() is due.
  *
  * @param executor Executor.
- * @return True: nothing is.
+ * @return True: no message is open.
  */
 static inline bool executor_step_done(const struct schedule_executor *executor)
 {
@@ -132,10 +132,11 @@ static inline bool executor_step_done(const struct schedule_executor *executor)
 }
 
 /**
- * @brief Return how long a repetition computes at the lowest expected speed, without any messages.
+ * @brief Return the computing time of one repetition, without its messages, at the lowest expected
+ * CPU speed.
  *
  * @param executor Executor.
- * @return ns.
+ * @return Time, ns.
  */
 int64_t executor_compute_ns(const struct schedule_executor *executor);
 

@@ -23,7 +23,7 @@
 /* --- sums of one's complement (RFC 1071) --- */
 
 /**
- * @brief Fold the carries of a sum until 16 bits are left.
+ * @brief Fold a one's complement sum to 16 bits, by adding its carries.
  *
  * A sum of anything but zeros never folds to 0.
  *
@@ -40,13 +40,13 @@ static inline uint16_t checksum_fold(uint64_t sum)
 }
 
 /**
- * @brief Return whether a sum that is not zero folds to 0xffff, the other zero of one's complement
- * arithmetic, by testing divisibility.
+ * @brief Return whether a checksum is correct: the sum, which must not be 0, folds to 0xffff, the
+ * other zero of one's complement arithmetic.
  *
- * One multiplication.
+ * The test for divisibility costs one multiplication.
  *
  * @param sum Sum of 16-bit words.
- * @return True: they are.
+ * @return True: the checksum is correct.
  */
 static inline bool checksum_right(uint64_t sum)
 {
@@ -54,7 +54,8 @@ static inline bool checksum_right(uint64_t sum)
 }
 
 /**
- * @brief Add `size` bytes to a sum; an odd last byte counts as if followed by a zero.
+ * @brief Add `size` bytes to a one's complement sum; an odd last byte counts as if followed by a
+ * zero.
  *
  * The data must begin at an even offset of the summed range. Holds 2^32 words before the sum could
  * overflow. (Four bytes at a time: 2^32 is 1 modulo 0xffff too, and there are no carries to
@@ -91,8 +92,8 @@ struct signature {
 #define SIGNATURE_BYTES 18
 
 /**
- * @brief XORed with a phase's tag: the tag of its probes, and that of answers to probes and
- * messages.
+ * @brief Constants that are XORed with a phase's tag to make the tag of its probes, and the tag of
+ * answers to probes and messages.
  */
 #define SIGNATURE_PROBE 0x5a3c
 #define SIGNATURE_ANSWER 0xa5c3
@@ -108,7 +109,7 @@ struct signature_time {
 };
 
 /**
- * @brief Return the sum of a 32-bit field's two words.
+ * @brief Return the sum of the two 16-bit words of a 32-bit field.
  *
  * @return Sum.
  */
@@ -133,7 +134,8 @@ static inline struct signature_time signature_time(int64_t since_start_ns)
 }
 
 /**
- * @brief Return a stream's part of the sum: tag and ranks, in the signature's byte order.
+ * @brief Return the part of a signature's sum that all frames of a stream share: tag and ranks, in
+ * the signature's byte order.
  *
  * @param signature Signature.
  * @return Sum.
@@ -144,7 +146,8 @@ static inline uint32_t signature_base(const struct signature *signature)
 }
 
 /**
- * @brief Write the fields of a signature that differ by frame.
+ * @brief Write the fields of a signature that differ between frames: sequence number, time and
+ * checksum complement.
  *
  * @param signature Signature.
  */
@@ -163,10 +166,10 @@ static inline void signature_stamp(struct signature *signature, uint32_t sequenc
 }
 
 /**
- * @brief Return whether a signature's sum is right.
+ * @brief Return whether the checksum of a signature is correct.
  *
  * @param signature Signature.
- * @return True: it is.
+ * @return True: the checksum is correct.
  */
 static inline bool signature_sound(const struct signature *signature)
 {
@@ -176,11 +179,11 @@ static inline bool signature_sound(const struct signature *signature)
 }
 
 /**
- * @brief Return the time of a signature in one load: its six bytes, and two of the sequence before
- * it.
+ * @brief Return the time stamp of a signature, in one load of its six bytes and two bytes of the
+ * sequence before it.
  *
  * @param signature Signature.
- * @return ns since the start.
+ * @return Time stamp, ns since the phase's start at the sender.
  */
 static inline uint64_t signature_ns(const struct signature *signature)
 {
@@ -197,7 +200,8 @@ static inline uint64_t signature_ns(const struct signature *signature)
 #define FILL_BYTES 9216u /**< length of the longest frame */
 
 /**
- * @brief Table of the fill: its bytes, and at [n] the one's complement sum of the first n bytes.
+ * @brief Table of the fill, the pseudo-random bytes behind each signature: its bytes, and at sum[n]
+ * the one's complement sum of the first n bytes.
  *
  * Made once.
  */
@@ -206,7 +210,7 @@ struct fill {
     uint16_t sum[FILL_BYTES + 1];
 };
 /**
- * @brief Return the table of the fill.
+ * @brief Return the table of the fill, the pseudo-random bytes behind each signature.
  *
  * @return Table; static.
  */

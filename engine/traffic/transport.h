@@ -40,7 +40,7 @@
 #define TRANSPORT_KEY_BYTES 32
 
 /**
- * @brief Values that all ports of the node share.
+ * @brief Names of the run and the node, which all ports of the node share.
  *
  * No secret: ports are opened before the run's key is known.
  */
@@ -52,7 +52,7 @@ struct transport_run {
 /**
  * @brief Secret that authenticates data connections, once the node has joined the run.
  *
- * Derive from the key, never print it.
+ * Keys are derived from it; it is never printed.
  */
 struct transport_secret {
     uint8_t key[TRANSPORT_KEY_BYTES];
@@ -83,7 +83,7 @@ struct port_conf {
     uint32_t queue_frames;   /**< receive ring of af_packet and af_xdp; 0: default */
     uint32_t queues;         /**< dpdk: number of queues; 0: one */
     bool queues_at_most;     /**< dpdk: fewer queues are accepted */
-    bool shared;             /**< carries other traffic too (DESIGN 10) */
+    bool shared; /**< the port's network carries other traffic too (doc/reference/safety.md) */
 };
 
 /**
@@ -110,9 +110,10 @@ struct port_facts {
     int gid_index;       /**< verbs: index of this GID in the table; -1: none */
     bool independent; /**< no other transport uses its device: the port may stay open beside them */
     struct blob address; /**< data by which a partner reaches the port */
-    /** @brief Readable when a call of connect for its lanes would make progress; -1: none. */
+    /** @brief Descriptor that is readable when a call of `connect` for the port's lanes would make
+     * progress; -1: none. */
     int connect_fd;
-    /** @brief Property of a port that may change at any time, as the following. */
+    /** @brief True: the link is up. This property and those below may change at any time. */
     bool link_up;
     uint64_t rejected;             /**< dropped connections without the run's key */
     char last_rejected[128];       /**< address of the last one, and the reason */
@@ -159,7 +160,7 @@ enum latency_kind {
 };
 
 /**
- * @brief Measurements of latency beside the load.
+ * @brief Latency measurements of a phase in addition to its load.
  *
  * All zero: none.
  */
@@ -168,7 +169,7 @@ struct latency_options {
     bool stamps;      /**< one-way delay of all frames that arrive in the window */
 };
 
-/** @brief Times of a flow of one kind, as measured by one or more lanes. */
+/** @brief Latencies of one kind of a flow, measured by one or more lanes. */
 struct latency {
     struct histogram histogram;
     uint64_t sent; /**< probes or messages that expect an answer; 0: none */
@@ -230,7 +231,7 @@ struct phase {
  * @brief Return whether a phase lasts from start to stop, rather than until its task is complete.
  *
  * @param phase Phase.
- * @return True: it does.
+ * @return True: the phase lasts from start to stop.
  */
 static inline bool phase_is_timed(const struct phase *phase)
 {
@@ -240,13 +241,15 @@ static inline bool phase_is_timed(const struct phase *phase)
            (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
 
-/** @brief Return when measuring begins: with the window, or with a phase without a window. */
+/** @brief Return the time at which measuring begins: the window's opening, or the phase's start if
+ * it has no window. */
 static inline int64_t phase_measures_from(const struct phase *phase)
 {
     return phase_is_timed(phase) ? phase->open_ns : phase->start_ns;
 }
 
-/** @brief Return when measuring ends: with the window; CLOCK_NEVER for a phase without a window. */
+/** @brief Return the time at which measuring ends: the window's closing, or CLOCK_NEVER if the
+ * phase has no window. */
 static inline int64_t phase_measures_to(const struct phase *phase)
 {
     return phase_is_timed(phase) ? phase->close_ns : INT64_MAX;
@@ -268,7 +271,7 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
     return (uint32_t)(sum / phase->size_count);
 }
 
-/** @brief Flow of a port in a phase, from the pattern to its records. */
+/** @brief Flow that a port sends or receives in a phase, with its counters. */
 struct lane_flow {
     uint32_t src; /**< ranks */
     uint32_t dst;
@@ -282,7 +285,7 @@ struct lane_flow {
 struct transport_port; /* each transport's own */
 struct schedule_executor;
 
-/** @brief Key of a small blob that one end of a flow leaves for the other end in this phase. */
+/** @brief Key of a blob that one end of a flow publishes for the other end in this phase. */
 struct blob_key {
     uint32_t src; /**< ranks of the flow */
     uint32_t dst;
@@ -299,15 +302,15 @@ struct blob_key {
 struct blob_exchange {
     void *context;
     /**
-     * @brief Publish a blob; a lane may only write as itself.
+     * @brief Publish a blob; the key must name the lane's own end of the flow as the writer.
      *
      * Returns 0 or a negative errno.
      */
     int (*publish)(void *context, const struct blob_key *key, const struct blob *blob);
     /**
-     * @brief Fetch the partner's blob.
+     * @brief Fetch the blob that the partner publishes under a key.
      *
-     * Returns -EAGAIN where it was requested but is not here yet; call again.
+     * Returns -EAGAIN if the blob was requested but has not arrived; call again.
      */
     int (*fetch)(void *context, const struct blob_key *key, struct blob *blob);
 };
@@ -349,7 +352,7 @@ static inline struct lane_flow *lane_receives(const struct lane_request *request
     return request->flows + request->send_count;
 }
 
-/** @brief Traffic of a lane's flows so far. */
+/** @brief Bytes that a lane's flows have sent and received so far. */
 struct lane_moved {
     uint64_t offered; /**< payload sent by them */
     uint64_t delivered;
@@ -389,34 +392,33 @@ struct lane {
      */
     bool judges_order;
     /**
-     * @brief Set by poll where the lane learns from the network that a partner is gone, as in
-     * schedules, and waits until then: the limit of a drain does not apply.
-     *
-     * Set by poll.
+     * @brief True: the lane detects by itself that a partner is gone, as in schedules, so the
+     * drain's limit does not apply to it. Set by poll.
      */
     bool own_partner_timeout;
     /**
-     * @brief Readable when poll would make progress, for a sleeping worker; -1: only the time that
-     * poll returns applies; set by prepare.
+     * @brief Descriptor that wakes a sleeping worker: readable when poll would make progress; -1:
+     * the worker sleeps until the time that poll returned. Set by prepare.
      */
     int wake_fd;
     bool woken; /**< its wake_fd ended the worker's sleep; poll resets it */
     /**
      * @brief Yield the core until poll would make progress, or until a time; for a sleeping worker
-     * with this lane alone.
+     * that has only this lane.
      *
-     * Returns false where it cannot now: the worker sleeps by wake_fd. NULL: the worker always
-     * sleeps by wake_fd. Set by prepare.
+     * Returns false if this is impossible now: the worker sleeps by wake_fd. NULL: the worker
+     * always sleeps by wake_fd. Set by prepare.
      */
     bool (*wait)(struct lane *lane, int64_t until_ns);
     char variant[112]; /**< chosen hot paths, for the records; set by prepare or connect */
-    /** @brief Fault in poll (a lost connection): the text is set, and the lane continues idle. */
+    /** @brief Fault that poll found, such as a lost connection: its text is set, and the lane stays
+     * idle. */
     struct err error;
 };
 
 #define FLOW_METRICS_MAX 16
 
-/** @brief Reading of one side of a flow, beside its counts. */
+/** @brief Metrics and latencies of one side of a flow, in addition to its counts. */
 struct flow_reading {
     /** @brief Metrics of the transport, such as {"retransmitted_segments", 3}. */
     struct flow_metric {
@@ -433,8 +435,8 @@ enum account {
     ACCOUNT_ALL,  /**< all flows, at the end */
     ACCOUNT_SOME, /**< some more flows, a few microseconds' work */
     /**
-     * @brief No flow, to mark an end of the window. Traffic until now is before the mark, whenever
-     * the traffic is accounted: this takes no longer for many flows than for one.
+     * @brief No flow: mark an end of the window. Traffic until now counts as before the mark, even
+     * if it is accounted later: this call takes no longer for many flows than for one.
      */
     ACCOUNT_MARK,
 };
@@ -483,31 +485,31 @@ struct transport {
      * @brief Connect a lane; called repeatedly by the main thread until it returns 0: ready to
      * start.
      *
-     * -EAGAIN: not yet (a partner has not answered; the sentence may name one, for a time-out).
+     * -EAGAIN: not yet (a partner has not answered; the error message may name it, for a timeout).
      * -EINPROGRESS: not yet, without waiting for a partner: no limit applies. Any other value:
      * failed. Must not block.
      */
     int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /**
-     * @brief Poll a lane in the worker: the hot path.
+     * @brief Poll a lane, called by the worker: the hot path.
      *
-     * Receives and counts arrived data, sends due data between start_ns and stop_ns. Must not
-     * block, allocate or log. The first call, shortly before start_ns, begins the phase. Returns
-     * when it next has something to send (CLOCK_NEVER: it only listens).
+     * Receives and counts the data that arrived, and sends the data that are due between start_ns
+     * and stop_ns. Must not block, allocate or log. The first call, shortly before start_ns, begins
+     * the phase. Returns when it next has something to send (CLOCK_NEVER: it only listens).
      */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
     /**
-     * @brief Update the live counts of a lane's flows in the worker, or record an end of the
-     * window.
+     * @brief Update the counts of a lane's flows, or mark an end of the window; called by the
+     * worker.
      *
      * Returns whether all flows are up to date since the last such end, or since it last returned
      * true. NULL: poll updates the counts.
      */
     bool (*account)(struct lane *lane, enum account what);
     /**
-     * @brief Serve an idle port in the worker some times per second, between phases: answer the
-     * network (ARP, ND), discard the rest.
+     * @brief Serve an idle port between phases, some times per second: answer ARP and ND, discard
+     * other frames; called by the worker.
      *
      * NULL: nothing to do.
      */
@@ -530,7 +532,7 @@ static inline bool transport_can(const struct transport *transport, unsigned cap
     return (transport->capabilities & capabilities) != 0;
 }
 
-/** @brief Return the data by which a partner reaches a port. */
+/** @brief Return the address data of a port, by which its partners reach it. */
 static inline struct blob transport_address(const struct transport *transport,
                                             struct transport_port *port)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The one place that knows which transports this build has.
+ * @brief List of the transports that this build contains.
  */
 #ifndef ENGINE_REGISTRY_H
 #define ENGINE_REGISTRY_H
@@ -13,7 +13,7 @@ extern const struct transport *const transports[];
 /**
  * @brief Find a transport by its name.
  *
- * @param name The configuration's word.
+ * @param name Name of the transport in the configuration.
  * @return Transport; NULL: there is none.
  */
 const struct transport *transport_find(const char *name);

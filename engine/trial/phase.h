@@ -67,7 +67,8 @@ struct trial {
     bool *taken;          /**< by port: the port has a rank */
     uint32_t phase_count; /**< phases of the longest plan */
     int64_t begun_ns;
-    /** @brief Remaining repetitions of the plan's probe where a pair is not reached. */
+    /** @brief How often the plan's connectivity check may still be repeated if a pair of ranks is
+     * not reached. */
     uint32_t probes_left;
     uint32_t states; /**< STATE_ bits of its phases, over all nodes */
     struct start_margin start_margin;
@@ -77,7 +78,7 @@ struct trial {
 struct phase_run;
 
 /**
- * @brief Progress of a port at the last `progress` record: the next record has the rates since
+ * @brief Progress of a port at its last `progress` record; the next record has the rates since
  * then.
  */
 struct shown_progress {
@@ -150,7 +151,7 @@ enum phase_state {
     STATE_LANE_FAILED = 32, /**< a lane failed: its measurements are incomplete */
 };
 
-/** @brief CPU use up to a moment: seconds of this process, idle seconds of all CPUs. */
+/** @brief CPU time up to a moment: seconds used by this process, idle seconds of all CPUs. */
 struct phase_cost {
     int64_t at_ns;
     double process_s;
@@ -183,7 +184,7 @@ struct phase_run {
  * @brief Return whether the flow of a connectivity check delivered no frame or message.
  *
  * @param flow Flow.
- * @return True: it did not.
+ * @return True: nothing arrived.
  */
 static inline bool flow_unreached(const struct lane_flow *flow)
 {
@@ -208,8 +209,8 @@ int lanes_prepare(struct phase_run *run);
  */
 void lanes_release(struct phase_run *run);
 /**
- * @brief Sum up the counts of each port's queues, and their begin and end times, after the workers
- * are done.
+ * @brief Add up the counts of each port's queues, and combine their begin and end times, once the
+ * workers are done.
  *
  * @param run Phase.
  */
@@ -220,19 +221,19 @@ void lanes_gather(struct phase_run *run);
  * @param trial Trial.
  * @param part Part of the trial, from 0.
  * @param rank Rank, from 0.
- * @return Number.
+ * @return Id of the blob.
  */
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
 
 /**
- * @brief Resolve the document's load for a lane's port.
+ * @brief Compute the load of a lane's port, in bit/s or frames/s, from the trial document.
  *
  * Messages at 100 % are unlimited: the transport finds the line rate.
  *
  * @param lane Lane; its phase takes the load.
  * @param[out] err Error message, set on failure; unchanged on success.
- * @return 0; -EINVAL with an error message: the line can't carry it, or its share was asked for and
- *        the rate is unknown.
+ * @return 0; -EINVAL with an error message: the load exceeds the line rate, or is in percent of an
+ *        unknown line rate.
  */
 int lane_resolve_load(struct phase_lane *lane, struct err *err);
 /**
@@ -241,8 +242,8 @@ int lane_resolve_load(struct phase_lane *lane, struct err *err);
  * partners that begin late.
  *
  * @param lane Lane.
- * @param probes Probes of the port; 0: not known.
- * @return Frames or messages a second.
+ * @param probes Number of the port's probes; 0: unknown.
+ * @return Frames or messages per second.
  */
 double lane_probe_fps(const struct phase_lane *lane, uint32_t probes);
 
@@ -252,7 +253,7 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes);
  * @brief Initialise a start margin without recorded starts.
  *
  * @param margin Margin.
- * @param sleeps Cores are shared, so threads wake up late.
+ * @param sleeps True: cores are shared, so threads wake up late.
  */
 void start_margin_init(struct start_margin *margin, bool sleeps);
 /**
@@ -260,14 +261,14 @@ void start_margin_init(struct start_margin *margin, bool sleeps);
  * node's workers were at their lanes.
  *
  * @param margin Margin.
- * @param needed_ns What the start needed, ns.
+ * @param needed_ns Time that the start needed, ns.
  */
 void start_margin_note(struct start_margin *margin, int64_t needed_ns);
 /**
- * @brief Return the margin of the next start.
+ * @brief Return the time from the barrier to the start of the next phase.
  *
  * @param margin Margin.
- * @return ns.
+ * @return Margin, ns.
  */
 int64_t start_margin_next(const struct start_margin *margin, bool hastes);
 
@@ -283,15 +284,15 @@ int phase_agree_start(struct phase_run *run);
  * @brief Exchange the results of a phase with all nodes, once this node's workers are done.
  *
  * @param run Phase; its outcome is written.
- * @param rc Below 0: the run ends in the middle, no barrier is entered, and what there is was
- *        measured by this node alone.
+ * @param rc Below 0: the run ends early, no barrier is entered, and the outcome covers this node
+ *        alone.
  * @return `rc`, or -ECANCELED.
  */
 int phase_agree_end(struct phase_run *run, int rc);
 
 /**
- * @brief Return the state of this node's clock in a phase, which is more exact once the phase is
- * over.
+ * @brief Return the offset and error bound of this node's clock in a phase; they are more exact
+ * once the phase is over.
  *
  * @param run Phase.
  * @return Shift and bound.
@@ -301,30 +302,31 @@ struct phase_clock clock_of_phase(const struct phase_run *run);
 /* --- records (report.c) --- */
 
 /**
- * @brief Report an event if this node is ready only after the phase's window has opened.
+ * @brief Write an `event` record if this node was ready only after the phase's window had opened.
  *
  * @param run Phase.
  */
 void report_late(const struct phase_run *run);
 /**
- * @brief Record the rates of the node and its ports, while a phase runs.
+ * @brief Write `progress` records with the rates of the node and its ports while a phase runs.
  *
  * The rates are since the previous record, or in the window the mean since its first record, so
  * that they converge to the table's values. All records have the node's sums.
  *
  * @param run Phase.
- * @param last_ns When the record before was made; takes the time of this one.
+ * @param last_ns Time of the previous records; set to the time of these records.
  */
 void report_progress(struct phase_run *run, int64_t *last_ns);
 /**
- * @brief Record the received payload of each flow from mark to mark.
+ * @brief Write records of the payload that each flow received in each interval.
  *
  * @param run Phase.
- * @param all Also where many records wait to be written.
+ * @param all True: write them even if many records are queued.
  */
 void report_intervals(struct phase_run *run, bool all);
 /**
- * @brief Record a phase that has ended: its faults, each side of its flows, its ports, the node.
+ * @brief Write the records of a phase that has ended: its faults, each side of its flows, its
+ * ports, the node.
  *
  * For a connectivity check: unreached flows, and ports; nothing where the check is repeated.
  *
@@ -333,10 +335,10 @@ void report_intervals(struct phase_run *run, bool all);
 void report_end(struct phase_run *run);
 
 /**
- * @brief Record the end of a trial.
+ * @brief Write the record of a trial's end.
  *
  * @param trial Trial.
- * @param state How the trial ended.
+ * @param state Word for how the trial ended.
  */
 void report_trial(const struct trial *trial, const char *state);
 

@@ -65,23 +65,26 @@ struct interval_ring *interval_ring_make(uint32_t flows);
  */
 void interval_ring_free(struct interval_ring *ring);
 /**
- * @brief Store the byte counts of a lane's received flows if an interval has ended; for the worker.
+ * @brief Store the received bytes of a lane's flows as an interval mark if an interval has ended;
+ * called by the worker.
  *
  * @param ring Ring of marks.
- * @param grid When marks are made.
+ * @param grid Times of the marks.
  * @param flows Flows that the lane receives.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @param most Flows that are marked at once, at most.
- * @return Time of the next mark; `now_ns`: this one has more flows; CLOCK_NEVER: none will be.
+ * @param most Maximum number of flows stored by one call.
+ * @return Time of the next mark; `now_ns`: flows of this mark are left, call again; CLOCK_NEVER: no
+ *        further mark.
  */
 int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_grid *grid,
                            const struct lane_flow *flows, int64_t now_ns, uint32_t most);
 
 /**
- * @brief Return the oldest queued interval mark, valid until interval_ring_drop(); main thread.
+ * @brief Return the oldest queued interval mark, valid until interval_ring_drop(); called by the
+ * main thread.
  *
  * @param ring Ring of marks.
- * @return Mark; NULL: none waits.
+ * @return Mark; NULL: no mark is queued.
  */
 const struct interval_mark *interval_ring_first(const struct interval_ring *ring);
 /**
@@ -100,7 +103,8 @@ struct worker_lane {
     struct lane_flow *flows;
     struct port_count count;
     struct interval_ring *interval_ring; /**< NULL: none */
-    /** @brief Frames for others at the port, to which the workers of all its queues add theirs. */
+    /** @brief Count of frames for other ranks that arrived at the port; the workers of all its
+     * queues add to it. */
     atomic_ullong *foreign;
     uint64_t foreign_counted; /**< part of them from this lane */
     /**
@@ -189,23 +193,23 @@ struct worker_port {
  *
  * @param worker Worker.
  * @param ports Ports; copied.
- * @param count How many.
- * @return 0; -ENOMEM; no ports (count 0) never fails.
+ * @param count Number of ports.
+ * @return 0; -ENOMEM, never for 0 ports.
  */
 int worker_set_ports(struct worker *worker, const struct worker_port *ports, size_t count);
 
 /**
- * @brief Give a task to a worker; returns at once.
+ * @brief Start a task on a worker and return at once.
  *
  * @param worker Worker.
- * @param task Task of the caller, which must not touch it until it has ended.
+ * @param task Task, owned by the caller, who must not touch it until worker_done() returns true.
  */
 void worker_run(struct worker *worker, struct worker_task *task);
 /**
  * @brief Return whether a worker's task has ended and belongs to the caller again.
  *
  * @param worker Worker.
- * @return True: it has.
+ * @return True: the task has ended.
  */
 bool worker_done(struct worker *worker);
 /**

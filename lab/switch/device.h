@@ -25,7 +25,8 @@ struct device;
 struct device_kind {
     /** @brief Receive from a device up to `most` waiting frames; return their number. */
     uint16_t (*receive)(struct device *device, struct rte_mbuf **frames, uint16_t most);
-    /** @brief Send frames by a device; return the number taken. The others stay the caller's. */
+    /** @brief Send frames by a device; return the number that the device took. The caller keeps the
+     * other frames. */
     uint16_t (*send)(struct device *device, struct rte_mbuf **frames, uint16_t count);
     /** @brief Return whether a device's other end is connected; NULL: always. */
     bool (*ready)(struct device *device);
@@ -70,7 +71,7 @@ int device_open_ethernet(struct device **device, const char *arguments, struct r
  *
  * @param[out] device Device.
  * @param iface Name of the network interface.
- * @param need What the device is to hold.
+ * @param need Buffer sizes that the device needs.
  * @param[out] err Error message, set on failure; unchanged on success.
  * @return As device_open_ethernet().
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Ports of the modelled switch with their devices, in real time.
+ * @brief Ports of the modelled switch with their devices; they run the model in real time.
  *
  * The model's time follows the clock from one turn to the next. A frame found in a turn may have
  * arrived at any time since the device was last found empty. The frame is put on the wire as early
@@ -57,11 +57,11 @@ int port_array_open(struct port_array *port_array, const struct model_conf *conf
 void port_array_close(struct port_array *port_array);
 
 /**
- * @brief Run one turn: receive frames, run the model, send the frames that leave.
+ * @brief Run the switch once: receive frames, run the model until now, send the frames that leave.
  *
  * @param port_array Ports.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return Frames that came.
+ * @return Number of received frames.
  */
 unsigned port_array_turn(struct port_array *port_array, int64_t now_ns);
 

@@ -24,7 +24,7 @@ struct switch_report {
 };
 
 /**
- * @brief Write the record `ready`.
+ * @brief Initialise the reports of a switch, and write its record `ready`.
  *
  * @param report Report.
  * @param port_array Ports.
@@ -34,26 +34,27 @@ void switch_report_open(struct switch_report *report, const struct port_array *p
                         const struct description *description);
 
 /**
- * @brief Begin a report when the previous one is done; skip it without memory for a process.
+ * @brief Begin a report when the previous one is done; skip the report if no child process can be
+ * started.
  *
  * @param report Report.
  * @param reason Word for the report's total.
  */
 void switch_report_begin(struct switch_report *report, const char *reason);
 /**
- * @brief Return whether the writer of the present report has ended, if there is one.
+ * @brief Return whether no report is being written any more.
  *
  * @param report Report.
- * @return True: none is.
+ * @return True: no report is being written.
  */
 bool switch_report_done(struct switch_report *report);
 /**
- * @brief Write the last report after the present one.
+ * @brief Wait until the present report is written, then write the last report.
  *
  * @param report Report.
  * @param reason Word for the report's total.
- * @param until_ns Time of CLOCK_MONOTONIC, ns.
- * @return False: it could not be written whole by then.
+ * @param until_ns Time of CLOCK_MONOTONIC at which the function gives up, ns.
+ * @return False: the last report was not complete by then.
  */
 bool switch_report_end(struct switch_report *report, const char *reason, int64_t until_ns);
 

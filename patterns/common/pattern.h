@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Communication patterns: pure functions (n, parameters, seed) -> plan.
+ * @brief Communication patterns: functions without side effects that compute a plan from a number
+ * of ranks, parameters and a seed.
  *
  * A plan is a list of phases; a phase is a set of flows that run at the same time; a flow is an
  * ordered pair of ranks. A pattern only returns flows: it never measures, waits or prints. Each
@@ -139,9 +140,9 @@ struct pattern_plan; /* opaque */
  * @param request Request; its strings and lists are not kept.
  * @param[out] why Error message, set on failure; may be NULL with size 0.
  * @param why_size Bytes of `why`.
- * @return 0, and the caller frees the plan by pattern_plan_free(); -EINVAL: a request that can't be
- *        met, and `why` holds one sentence that names the parameter, the value and what is
- *        possible; -ENOMEM.
+ * @return 0, and the caller frees the plan by pattern_plan_free(); -EINVAL: an invalid request, and
+ *        `why` holds an error message that names the parameter, its value and the valid values;
+ *        -ENOMEM.
  */
 int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *request, char *why,
                       size_t why_size);
@@ -156,7 +157,7 @@ void pattern_plan_free(struct pattern_plan *plan);
  * @brief Return the number of phases of a plan.
  *
  * @param plan Plan.
- * @return Phases, at least 1.
+ * @return Number of phases, at least 1.
  */
 uint32_t pattern_phases(const struct pattern_plan *plan);
 
@@ -182,8 +183,8 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
  * @param rank Rank, from 0.
  * @param side Flows that the rank sends, or those that it receives.
  * @param[out] flows Flows; NULL with room 0.
- * @param room How many fit.
- * @return How many there are, also beyond `room`; 0: the rank idles on that side.
+ * @param room Number of flows for which `flows` has room.
+ * @return Number of flows, which may exceed `room`; 0: the rank is idle on that side.
  */
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room);
@@ -193,7 +194,7 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
  * than in any order.
  *
  * @param plan Plan.
- * @return True: in turn.
+ * @return True: in rotation.
  */
 bool pattern_in_turn(const struct pattern_plan *plan);
 

@@ -20,7 +20,7 @@ struct permutation {
  * @brief Return 64 random bits for a seed and a stream number.
  *
  * @param seed Random seed.
- * @param stream Number of the word.
+ * @param stream Number of the 64-bit word among those of one seed.
  * @return Bits.
  */
 uint64_t random_word(uint64_t seed, uint64_t stream);

@@ -35,8 +35,8 @@ enum schedule_action {
 };
 
 /**
- * @brief Operation of a schedule; operations are in the order of their steps, and sends and
- * receives come first in each step.
+ * @brief Operation of a schedule: a send, a receive or local work. Operations are in the order of
+ * their steps; in each step sends and receives come first.
  *
  * Places are bytes from the start of the rank's memory.
  */
@@ -87,12 +87,13 @@ struct schedule {
  * @brief Return whether the phases of a plan are schedules.
  *
  * @param plan Plan.
- * @return True: they are.
+ * @return True: the plan's phases are schedules.
  */
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
 /**
- * @brief Return the iterations of a whole benchmark in its class; a repetition is one iteration.
+ * @brief Return the number of iterations of a plan's benchmark in its problem class; a schedule's
+ * repetition is one iteration.
  *
  * @param plan Plan.
  * @return Iterations; 0: the plan is no application kernel. Results of kernels can't be verified:
@@ -142,9 +143,9 @@ struct schedule_wrong {
  * @brief Compare a rank's memory after a repetition with the expected contents.
  *
  * @param schedule Schedule of the rank.
- * @param memory Memory to look at.
+ * @param memory Memory to compare.
  * @param[out] wrong First wrong element.
- * @return False: something is wrong, and `wrong` says what.
+ * @return False: an element is wrong, and `wrong` describes it.
  */
 bool schedule_verify(const struct schedule *schedule, const void *memory,
                      struct schedule_wrong *wrong);

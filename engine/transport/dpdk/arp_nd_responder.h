@@ -50,7 +50,8 @@ struct arp_nd_responder {
 int responder_set_addresses(struct arp_nd_responder *responder, const struct port_conf *conf,
                             struct err *err);
 
-/** @brief Return whether a peer is reached directly: without a gateway, or inside the prefix. */
+/** @brief Return whether a peer is reached directly: the port has no gateway, or the peer is inside
+ * the prefix. */
 bool responder_on_link(const struct arp_nd_responder *responder, const struct frame_end *peer);
 
 /**
@@ -61,7 +62,8 @@ bool responder_on_link(const struct arp_nd_responder *responder, const struct fr
  * ports understand. responder_request() writes a request for the gateway's address.
  */
 uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_t *frame);
-/** @brief Write a learning frame to one station, which only our ports understand. */
+/** @brief Write a learning frame for one station, from which switches learn the port's address;
+ * only Switchbench ports interpret it. */
 uint32_t responder_learning(const struct arp_nd_responder *responder, uint8_t *frame,
                             const uint8_t to[FRAME_MAC]);
 uint32_t responder_request(const struct arp_nd_responder *responder, uint8_t *frame);

@@ -59,7 +59,7 @@ bool dpdk_send_single(struct frame_lane *lane, uint32_t place, struct frame_temp
                       uint32_t length);
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
 /**
- * @brief Write the phase's frame into the buffers of the queue's send pool, after templates are
+ * @brief Write the phase's frame into all buffers of the queue's send pool, once the templates are
  * built.
  */
 void dpdk_prefill(struct dpdk_lane *lane);
@@ -69,8 +69,8 @@ void dpdk_prefill(struct dpdk_lane *lane);
 #define ADDRESSES_PREFIX 0x0eu    /**< locally administered unicast address (IEEE 802) */
 
 /**
- * @brief Write a destination address that stands for one of a port's addresses into the first six
- * bytes of `to`.
+ * @brief Write the destination address number `number` of a rank into the first six bytes of `to`;
+ * number 0 keeps the port's real address.
  */
 static inline void address_write(uint8_t *to, uint16_t rank, uint32_t number)
 {

@@ -10,7 +10,7 @@
 #include "err.h"
 
 /**
- * @brief Start the EAL if it does not run yet; it ends with the process.
+ * @brief Start the EAL (DPDK's environment) if it does not run yet; it ends with the process.
  *
  * With hugepages when enough of them are free (EAL_HUGE_MIN), else without. Not thread-safe: the
  * main thread opens ports.
@@ -20,7 +20,8 @@
 int eal_start(const char *node, struct err *err);
 
 /**
- * @brief Give the calling thread a DPDK number (mempool caches need one) until it ends.
+ * @brief Register the calling thread with DPDK until the thread ends: caches of mempools need a
+ * thread number.
  *
  * Cheap for a thread that has one already. A thread beyond RTE_MAX_LCORE continues without, which
  * is logged once.
@@ -28,8 +29,8 @@ int eal_start(const char *node, struct err *err);
 void eal_thread(void);
 
 /**
- * @brief Clear DPDK's log, and return its first line since, which has the cause of a failure; ""
- * where there is none.
+ * @brief Clear DPDK's log. eal_log_first() returns the first line logged since then, which has the
+ * cause of a failure, or "" if there is none.
  *
  * Valid until the next call of either.
  */
@@ -39,7 +40,7 @@ const char *eal_log_first(void);
 /** @brief Keep the libraries behind AF_XDP from printing on standard error. */
 void eal_silence_xdp(void);
 
-/** @brief Return advice for a lack of packet memory, by the kind of memory in use. */
+/** @brief Return advice for the user when packet memory is short, by the kind of memory in use. */
 const char *eal_memory_remedy(void);
 
 #endif

@@ -173,8 +173,8 @@ static inline uint16_t frame_u16(const uint8_t *at)
 #define FRAME_INLINE static inline __attribute__((always_inline))
 
 /**
- * @brief Compare a frame's EtherTypes (802.1Q and id when tagged, then the kind's) and the bytes
- * behind with the expected ones; 0: equal.
+ * @brief Compare a frame's EtherTypes (of a tagged frame 802.1Q and VLAN id first) and the bytes
+ * behind them with the expected ones; return 0 if they are equal.
  */
 FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
                                     const struct frame_expect *expect, const uint8_t *frame)
@@ -189,10 +189,10 @@ FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
 }
 
 /**
- * @brief Return the bytes from the kind's EtherType to the signature's ranks, which are equal in
- * all frames of one stream and length.
+ * @brief Return the number of bytes from the header kind's EtherType to the signature's ranks,
+ * which are equal in all frames of one stream and length.
  *
- * The tag of tagged frames is before them.
+ * The VLAN tag of a tagged frame is in front of these bytes.
  */
 #define FRAME_START_MAX (2 + FRAME_IPV6 + FRAME_UDP + 6)
 
@@ -205,7 +205,8 @@ FRAME_INLINE size_t frame_start_bytes(enum header_kind kind)
     return 2 + headers + offsetof(struct signature, sequence);
 }
 
-/** @brief Return whether a frame begins with `start` and has the phase's tag. */
+/** @brief Return whether a frame has the phase's VLAN tag, and equals `start` from its EtherType
+ * on. */
 FRAME_INLINE bool frame_starts(const struct frame_check *check, const uint8_t *start,
                                const uint8_t *frame, enum header_kind kind)
 {
@@ -216,7 +217,7 @@ FRAME_INLINE bool frame_starts(const struct frame_check *check, const uint8_t *s
            memcmp(frame + check->network - 2, start, frame_start_bytes(kind)) == 0;
 }
 
-/** @brief Return whether all bytes behind the signature are the fill. */
+/** @brief Return whether all bytes of a frame behind the signature are the expected fill. */
 FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct frame_expect *expect,
                                const uint8_t *frame)
 {

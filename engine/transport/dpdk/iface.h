@@ -19,8 +19,8 @@
 
 struct iface {
     /**
-     * @brief Its packet socket wakes sleeping threads by the frames that its filter passes, and
-     * holds promiscuous mode, which ends with the socket (also in a crash).
+     * @brief Packet socket of the interface. It wakes sleeping threads by the frames that its
+     * filter passes, and holds promiscuous mode, which ends with the socket (also in a crash).
      */
     struct ip_port ip;
     bool wakes;
@@ -34,15 +34,16 @@ struct iface {
 };
 
 /**
- * @brief Open a kernel interface; fails for one that is missing, unusable, not Ethernet, or down.
+ * @brief Open a kernel interface; return an error if the interface is missing, unusable, not
+ * Ethernet, or down.
  *
  * @param[out] err Error message, set on failure; unchanged on success.
  */
 int iface_open(struct iface *iface, const struct port_conf *conf, struct err *err);
 int iface_promiscuous(struct iface *iface, struct err *err);
 /**
- * @brief Make the packet socket readable when a received frame has one of the tags (as on the wire)
- * at `offset`; with `vlan` behind an 802.1Q tag, which the kernel may have removed.
+ * @brief Make the packet socket readable whenever a received frame has one of the tags (as on the
+ * wire) at `offset`; `vlan`: behind an 802.1Q tag, which the kernel may have removed.
  *
  * The driver's ring then already has the frame, if iface_open() was called before the driver
  * started. Frames of the load wake no thread: they may gather.
@@ -56,7 +57,7 @@ void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset,
 void iface_wake_clear(const struct iface *iface);
 /**
  * @brief Find the sockets that the AF_PACKET driver has just opened on an interface in this
- * process: only they report how many frames met a full ring.
+ * process: only these sockets report how many frames found the ring full.
  *
  * From now on they receive the interface's incoming frames, but not frames sent by other programs
  * of this host.
@@ -76,8 +77,8 @@ int64_t iface_ring_drops(struct iface *iface);
  */
 void iface_cork(const struct iface *iface, bool paced);
 /**
- * @brief Make the kernel send the frames waiting in the rings, as the driver does with each burst,
- * for frames after which none follows.
+ * @brief Make the kernel send the frames that wait in the rings, after the last burst; each further
+ * burst would do so by itself.
  *
  * Returns whether frames may still wait.
  */

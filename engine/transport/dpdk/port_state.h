@@ -89,7 +89,8 @@ struct port_blob {
 static_assert(sizeof(struct port_blob) == 41, "the layout of a port's address");
 static_assert(sizeof(struct port_blob) <= BLOB_BYTES_MAX, "it fits");
 
-/** @brief Lock and return the port's responder, which all queues share, for a few instructions. */
+/** @brief Lock and return the port's responder, which all queues share; unlock it after a few
+ * instructions. */
 static inline struct arp_nd_responder *port_responder_lock(struct transport_port *port)
 {
     pthread_mutex_lock(&port->responder_lock);
@@ -140,9 +141,9 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err);
 
 /**
- * @brief Return the receive buffers of a PCI device's queue: as many as are held at once when the
- * port forwards, in its descriptor rings, in the forwarder's queue, in a burst and in the caches of
- * cores.
+ * @brief Return the number of receive buffers for a queue of a PCI device: as many as can be in use
+ * at once when the port forwards, in descriptor rings, the forwarder's queue, a burst and the
+ * caches of cores.
  *
  * With fewer, the device runs out of buffers.
  */

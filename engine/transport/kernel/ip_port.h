@@ -55,15 +55,15 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
  * @brief Return how many of a raw socket's `taken` frames this host dropped, by the interface's
  * counters.
  *
- * They count attempts, so the frames that did not leave are the maximum; on a shared port others'
- * frames leave, too.
+ * The interface counts attempts to send, so the result is at most the number of frames that did not
+ * leave; on a shared port, other programs' frames leave, too.
  *
- * @return Frames; below 0: not known.
+ * @return Number of frames; below 0: unknown.
  */
 int64_t ip_port_dropped(const struct ip_port *port, const struct port_hardware *kernel,
                         int64_t taken);
 
-/** @brief Write a port's address for its partners, a part of the facts. */
+/** @brief Write a port's address, by which its partners reach it, as a blob. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);
 /** @brief Read the address in a partner's blob; false: not the address of an IP port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
@@ -72,7 +72,7 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
  * @brief Read the address of a partner, and check that this port's traffic reaches it over the
  * network.
  *
- * @param[out] line_bps Line rate of its port; 0: not known.
+ * @param[out] line_bps Line rate of the partner's port; 0: unknown.
  * @param[out] err Error message, set on failure; unchanged on success.
  */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,

@@ -87,7 +87,7 @@ static inline struct socket_partner *socket_partner(const struct frame_lane *lan
     return (struct socket_partner *)lane->partners + place;
 }
 
-/** Return the two pieces of a frame of `length` bytes. */
+/** Return the two pieces of a frame of `length` bytes: its head, and its fill. */
 static inline void socket_pieces(const struct frame_lane *lane, uint8_t *head, uint32_t length,
                                  struct iovec pieces[2])
 {
@@ -150,7 +150,8 @@ static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_
     (void)count;
 }
 
-/** Handle an error of sending; a lack of room, or of a route at present, is no fault. */
+/** Set the lane's error after a failed send, unless the kernel only lacked room or, at present, a
+ * route. */
 static void handle_send_error(struct socket_lane *lane, int code)
 {
     if (code == EMSGSIZE || code == EINVAL || code == EPERM || code == EACCES || code == ENXIO)

@@ -29,8 +29,7 @@
 #define TCP_MAC_BYTES 16
 
 /**
- * @brief Place that a connection claims: stream `stream` of a flow in a phase. In network byte
- * order.
+ * @brief Stream of a flow in a phase that a connection claims to carry; in network byte order.
  */
 struct tcp_place {
     uint32_t trial;
@@ -55,20 +54,20 @@ struct tcp_handshake {
     uint8_t proof[TCP_MAC_BYTES]; /**< MAC over the same bytes, in the acceptor's role */
 };
 
-/** @brief Ends of the parts of a handshake, in bytes. */
+/** @brief Offsets, in bytes, at which the parts of a handshake end. */
 enum { TCP_CHALLENGE_END = 20, TCP_CLAIM_END = 76, TCP_PROOF_END = 92 };
 static_assert(offsetof(struct tcp_handshake, magic) == TCP_CHALLENGE_END, "layout");
 static_assert(offsetof(struct tcp_handshake, proof) == TCP_CLAIM_END, "layout");
 static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
 
 /**
- * @brief Derive this transport's key of a run, so that its MACs are of no use elsewhere.
+ * @brief Derive the key of the tcp transport from a run's secret, so that MACs with it are valid
+ * for tcp only.
  *
- * The run's key must be known: a key of zeros ends the program, since anybody could derive the
- * same.
+ * A secret of zeros ends the program, since anybody could derive the same key.
  *
- * @param[out] key Key.
- * @param secret The run's.
+ * @param[out] key Key of the tcp transport.
+ * @param secret Secret of the run.
  */
 void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
 
@@ -87,18 +86,18 @@ enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
 /**
  * @brief Make the connector's claim for a challenge, or the acceptor's proof for a claim.
  *
- * @param shake Handshake up to there, with the place; takes the rest of the claim, or the proof.
- * @param role Who proves it.
+ * @param shake Handshake so far, with the place; the claim or the proof is added.
+ * @param role Role of the end that makes the MAC.
  * @param key Key of the run.
  */
 void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 /**
  * @brief Return whether a claim or a proof was made with the key over the preceding bytes.
  *
- * @param shake Handshake up to there.
- * @param role Who has proven it.
+ * @param shake Handshake with the claim or the proof.
+ * @param role Role of the end that made the MAC.
  * @param key Key of the run.
- * @return True: it was.
+ * @return True: the MAC is correct.
  */
 bool tcp_is_proven(const struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 

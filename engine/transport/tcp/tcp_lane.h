@@ -86,9 +86,9 @@ struct tcp_lane;
 int tcp_lane_check(struct tcp_lane *lane, struct err *err);
 /** @brief Connect a lane, as the table's `connect`. */
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
-/** @brief Close all connections that arrived for the lane and were not taken. */
+/** @brief Close all connections that arrived for the lane but that it has not taken over. */
 void tcp_lane_hang_up(struct tcp_lane *lane);
-/** @brief Return the maximum unsent bytes in a socket. */
+/** @brief Return the maximum number of unsent bytes that a socket of the lane may hold. */
 uint32_t tcp_unsent_most(const struct lane_request *request);
 
 /** @brief Addresses of both ends of a flow's connection as text. */
@@ -98,7 +98,7 @@ struct tcp_names {
 };
 struct tcp_names tcp_end_names(const struct message_end *end);
 struct tcp_info;
-/** @brief Read the kernel's data of a connection; false: none. */
+/** @brief Read the kernel's TCP_INFO of a connection; return false if there is none. */
 bool tcp_info_read(int fd, struct tcp_info *info);
 
 /* --- a lane --- */
@@ -116,7 +116,7 @@ struct tcp_end {
     unsigned shaken; /**< bytes of the handshake that have passed */
 };
 
-/** @brief Data of one system call. */
+/** @brief Data that one system call sends. */
 struct tcp_batch {
     struct iovec iov[TCP_BATCH_IOVS];
     struct message_header headers[TCP_BATCH_IOVS];
@@ -129,7 +129,8 @@ struct tcp_lane {
     struct transport_port *port;
     int epoll; /**< over the streams: events carry an end's number */
     /**
-     * @brief Over streams that are answered beside a load, which wake a sleeping worker; -1: none.
+     * @brief epoll descriptor that wakes a sleeping worker, for streams that are answered beside a
+     * load; -1: none.
      */
     int wakes;
     int64_t connect_since_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Ethernet switch as a value: frames with their arrival times in, frames with their
- * departure times out.
+ * @brief Simulated Ethernet switch: the caller passes in frames with their arrival times, and gets
+ * them back with their departure times.
  *
  * No I/O, no clock and no DPDK: time is simulated, in nanoseconds that the caller passes in, and
  * all randomness comes from the seed, so that the same frames at the same times give the same
@@ -70,7 +70,8 @@ static_assert(sizeof(struct model_frame) <= 64, "one cache line");
 /** @brief Functions that the model calls for memory and for frames that leave. */
 struct model_host {
     void *context;
-    /** @brief Make a frame of a given length for the model to fill; NULL without memory. */
+    /** @brief Allocate a frame of a given length, which the model fills; return NULL if there is no
+     * memory. */
     struct model_frame *(*make)(void *context, uint32_t length);
     void (*release)(void *context, struct model_frame *frame);
     /**
@@ -242,7 +243,7 @@ static inline uint64_t model_mac(const uint8_t *at)
  *
  * @param conf Description.
  * @param[out] err Error message, set on failure; unchanged on success.
- * @return 0; -EINVAL with what is wrong.
+ * @return 0; -EINVAL with an error message.
  */
 int model_check(const struct model_conf *conf, struct err *err);
 
@@ -252,8 +253,8 @@ int model_check(const struct model_conf *conf, struct err *err);
  * @param[out] model Switch.
  * @param conf Description that model_check() accepts, with all that it points to; must outlive the
  *        switch.
- * @param host What the model needs of its surroundings; must outlive it.
- * @param now_ns Where its time begins, ns.
+ * @param host Functions that the model calls; must outlive the switch.
+ * @param now_ns Begin of the model's time, ns.
  * @return 0; -ENOMEM.
  */
 int model_open(struct model **model, const struct model_conf *conf, const struct model_host *host,
@@ -280,8 +281,8 @@ void model_receive(struct model *model, unsigned port, struct model_frame *frame
                    int64_t earliest_ns);
 
 /**
- * @brief Return the earliest time at which the next frame from a station could begin: after the
- * frame on the wire, and after a PAUSE.
+ * @brief Return the earliest time at which a station's next frame can begin on the wire: after the
+ * frame that is on it, and after a PAUSE.
  *
  * @param model Switch.
  * @param port Port, from 0.
@@ -301,7 +302,7 @@ void model_run(struct model *model, int64_t until_ns);
  * @brief Return the time of a switch's next event.
  *
  * @param model Switch.
- * @return Time of the model, ns; MODEL_NEVER: when a frame comes.
+ * @return Time of the model, ns; MODEL_NEVER: no event until a frame arrives.
  */
 int64_t model_next(const struct model *model);
 
@@ -322,7 +323,7 @@ void model_refused(struct model *model, const struct model_frame *frame, enum mo
  * and so are all frames that arrive for a while.
  *
  * @param model Switch.
- * @param down_ns How long the switch takes nothing, ns.
+ * @param down_ns Time for which the switch drops all arriving frames, ns.
  */
 void model_reset(struct model *model, int64_t down_ns);
 
@@ -340,8 +341,8 @@ struct model_truth {
     unsigned flow_count;           /**< at most MODEL_FLOWS_MAX */
     const struct model_flow *rest; /**< sum of all further flows, without a name */
     /**
-     * @brief Flows with frames that left by a wrong port, by this port: `out` is the wrong port,
-     * and only the count `misdelivered` is kept.
+     * @brief Flows of which frames left by a wrong port, one entry per flow and wrong port: `out`
+     * is the wrong port, and only the count `misdelivered` is set.
      */
     const struct model_flow *wrong;
     unsigned wrong_count;
