@@ -29,11 +29,12 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     if (index < 0)
         return index;
     if (request->n < 2 || request->n > PATTERN_RANKS_MAX)
-        return pattern_refuse(why, "%s: %u rank%s: a pattern needs 2 to %u", request->name,
-                              request->n, request->n == 1 ? "" : "s", PATTERN_RANKS_MAX);
+        return pattern_refuse(why, "%s: the network has %u rank%s: a pattern needs 2 to %u",
+                              request->name, request->n, request->n == 1 ? "" : "s",
+                              PATTERN_RANKS_MAX);
     if (request->bytes > PATTERN_BYTES_MAX)
-        return pattern_refuse(why, "%s: bytes %" PRIu64 " is more than %" PRIu64, request->name,
-                              request->bytes, PATTERN_BYTES_MAX);
+        return pattern_refuse(why, "%s: bytes %" PRIu64 " is more than the maximum, %" PRIu64,
+                              request->name, request->bytes, PATTERN_BYTES_MAX);
     result = pattern_check_params(request->name, request,
                                   kinds[index]->knows | PATTERN_PARAM_LOCAL |
                                       (request->local ? PATTERN_PARAM_BYTES : 0u),
@@ -54,7 +55,8 @@ static int choose_emitter(struct pattern_plan *plan, const struct pattern_reques
     if (index < 0)
         return index;
     if (plan->kind->floats && request->bytes % sizeof(float) != 0)
-        return pattern_refuse(why, "%s: bytes %" PRIu64 " is no whole number of floats of 4 bytes",
+        return pattern_refuse(why,
+                              "%s: bytes %" PRIu64 " is not a multiple of 4, the size of a float",
                               plan->name, request->bytes);
     plan->emit = plan->kind->emit[index];
     if (algorithms[0] != NULL)
@@ -92,10 +94,9 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
         made->phases = 1;
     }
     if (made->emit != NULL && request->round_trip) {
-        result = pattern_refuse(&reason,
-                                "%s: round_trip is for messages that come back by themselves, not "
-                                "for the steps of a schedule",
-                                made->name);
+        result = pattern_refuse(
+            &reason, "%s: remove round_trip: a schedule has no messages that are returned",
+            made->name);
         goto cleanup;
     }
     *plan = made;

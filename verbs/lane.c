@@ -60,7 +60,7 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "traffic_class", qp.traffic_class), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "pkey_index", qp.pkey_index), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "retry", qp.retry), .max = 6, .initial = 6,
-     .why = "with 7 a dead partner is never noticed"},
+     .why = "7 means retries without end, which would hide a dead partner"},
     {MEMBER(OPTION_NUMBER, "timeout", qp.timeout), .min = 1, .max = 31, .initial = 14},
     {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
@@ -82,7 +82,7 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     int fd;
 
     if (!verbs_address_read(&address, &flow->partner))
-        return err_set(err, -EINVAL, "%s: rank %u gave no verbs address", port->label, rank);
+        return err_set(err, -EINVAL, "%s: rank %u has sent no verbs address", port->label, rank);
     if (address.ethernet != port->ethernet)
         return err_set(err, -EINVAL,
                        "%s: rank %u's port is %s, this one is %s: they can't reach each other; put "
@@ -105,11 +105,12 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     if (fd >= 0)
         close(fd);
     if (local)
-        return err_set(err, -EINVAL,
-                       "%s: rank %u (%s) is on this same host, and a software device keeps what is "
-                       "for it inside, so the bytes would never leave it; use ports of two hosts, "
-                       "or route between the two interfaces over the wire",
-                       port->label, rank, verbs_gid_text(address.gid, gid));
+        return err_set(
+            err, -EINVAL,
+            "%s: rank %u (%s) is on this same host, and a software device delivers messages to its "
+            "own host internally, so the bytes would never leave the host; use ports of two hosts, "
+            "or route between the two interfaces over the wire",
+            port->label, rank, verbs_gid_text(address.gid, gid));
     return 0;
 }
 
@@ -130,7 +131,7 @@ static int check_gid(const struct transport_port *port, int index, struct err *e
                        port->netdev[0] != '\0' ? port->netdev : "its interface");
     return err_set(err, -EINVAL,
                    "%s: gid_index %d is not in the port's GID table, which has %s: use one of "
-                   "these, or leave it out",
+                   "these, or remove gid_index",
                    port->label, index, list);
 }
 
@@ -160,7 +161,7 @@ static int check(const struct verbs_lane *lane, struct err *err)
                        "write, ud has send",
                        label, service_names[o->qp.service], operation_names[o->qp.operation]);
     if (o->mtu != 0 && !verbs_mtu_code(o->mtu, &code))
-        return err_set(err, -EINVAL, "%s: mtu %u; a path MTU is 256, 512, 1024, 2048 or 4096",
+        return err_set(err, -EINVAL, "%s: mtu %u: a path MTU must be 256, 512, 1024, 2048 or 4096",
                        label, o->mtu);
     if (o->mtu > active)
         return err_set(err, -EINVAL,
@@ -169,20 +170,21 @@ static int check(const struct verbs_lane *lane, struct err *err)
                        label, o->mtu, active,
                        port->netdev[0] != '\0' ? port->netdev : "its interface");
     if ((int)o->qp.depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
-        return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
-                       label, o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
+        return err_set(err, -EINVAL,
+                       "%s: depth %u: the device's queue pairs hold %d messages at most", label,
+                       o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
     if (o->qp.pkey_index >= port->attributes.pkey_tbl_len && o->qp.pkey_index > 0)
-        return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", label,
+        return err_set(err, -EINVAL, "%s: pkey_index %u: the port's table has %u keys", label,
                        o->qp.pkey_index, port->attributes.pkey_tbl_len);
     if (most > MESSAGE_MAX || most > device)
         return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
-                       "use smaller message_sizes",
+                       "%s: a message of %u bytes is too long: this device sends at most %u bytes "
+                       "at once; use smaller message_sizes",
                        label, most, device < MESSAGE_MAX ? device : MESSAGE_MAX);
     if (o->qp.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
         return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; with service ud a message is one packet, "
-                       "and %u, the path MTU, is the most",
+                       "%s: a message of %u bytes is too long: with service ud a message is one "
+                       "packet of at most %u bytes, the path MTU",
                        label, most, lane->mtu);
     if (phase->traffic == TRAFFIC_SCHEDULE &&
         (o->qp.service != VERBS_RC || o->qp.operation != VERBS_SEND))
@@ -491,7 +493,7 @@ static int advance(struct verbs_end *end, struct err *err)
         return rc;
     if (!qp_info_read(&end->theirs, &blob))
         return err_set(err, -EPROTO,
-                       "%s: rank %u speaks another version of the verbs protocol: use the same "
+                       "%s: rank %u has another version of the verbs protocol: use the same "
                        "version of switchbench-node everywhere",
                        end->base.lane->label, verbs_partner(end));
     rc = check_info(end, err);

@@ -115,7 +115,7 @@ static int open_device(struct transport_port *port, struct err *err)
         else if (tried && (port->context = ibv_open_device(devices[i])) == NULL)
             rc = err_set(err, -ENODEV,
                          "%s: can't open the RDMA device (%s): this user may not read and write "
-                         "/dev/infiniband/uverbs*, or `modprobe ib_uverbs` was not done",
+                         "/dev/infiniband/uverbs*, or `modprobe ib_uverbs` is needed",
                          port->label, strerror(errno));
         snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name);
     }
@@ -145,7 +145,7 @@ static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct
     if (conf->pci != NULL && verbs_device_of_pci("/sys", conf->pci, name, NAME_BYTES))
         return 0;
     return err_set(err, -ENODEV,
-                   "port %s: %s has no RDMA device; `rdma link` lists those that there are "
+                   "port %s: %s has no RDMA device; `rdma link` lists the existing ones "
                    "(Soft-RoCE: `rdma link add rxe0 type rxe netdev %s`), and rdma names one, such "
                    "as mlx5_0/1",
                    conf->name,

@@ -62,11 +62,12 @@ int registered_memory_make(struct transport_port *port, size_t bytes,
 
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
     if (port->memory_bytes + bytes > port->memory_max)
-        return err_set(err, -ENOMEM,
-                       "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
-                       "quarter of this machine's memory, are the most: use smaller messages, "
-                       "less depth or fewer queue_pairs",
-                       port->label, bytes >> 20, port->memory_bytes >> 20, port->memory_max >> 20);
+        return err_set(
+            err, -ENOMEM,
+            "%s: %zu MiB of buffers are needed besides the %zu MiB in use, but at most %zu MiB, a "
+            "quarter of this machine's memory, are allowed: use smaller messages, "
+            "less depth or fewer queue_pairs",
+            port->label, bytes >> 20, port->memory_bytes >> 20, port->memory_max >> 20);
     if (bytes > HUGE_LEAST)
         at = mmap(NULL, huge_bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
     huge = at != MAP_FAILED;

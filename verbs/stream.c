@@ -37,23 +37,24 @@ static const struct {
     const char *why;
 } reasons[] = {
     {IBV_WC_RETRY_EXC_ERR,
-     "it does not answer, and all retries are used up: its node was killed, its port is down, a "
-     "cable is cut, or gid_index or mtu do not fit the network"},
-    {IBV_WC_RNR_RETRY_EXC_ERR, "it has no receives posted, and all retries are used up"},
-    {IBV_WC_REM_ACCESS_ERR, "it does not permit this access to its memory"},
+     "the partner does not answer, and all retries are used up: its node was killed, its port is "
+     "down, a cable is cut, or gid_index or mtu do not fit the network"},
+    {IBV_WC_RNR_RETRY_EXC_ERR, "the partner has no receives posted, and all retries are used up"},
+    {IBV_WC_REM_ACCESS_ERR, "the partner does not permit this access to its memory"},
     {IBV_WC_REM_INV_REQ_ERR,
-     "the receiving device finds a request invalid; does it have this operation?"},
-    {IBV_WC_REM_OP_ERR, "it could not carry out the request"},
-    {IBV_WC_LOC_QP_OP_ERR, "this device does not carry out the request; does it have it?"},
-    {IBV_WC_LOC_LEN_ERR, "a message is longer than the place for it, or than the path MTU"},
-    {IBV_WC_LOC_PROT_ERR, "this device may not use the memory it was given"},
+     "the receiving device rejects a request as invalid; check that it supports the operation"},
+    {IBV_WC_REM_OP_ERR, "the partner's device could not execute the request"},
+    {IBV_WC_LOC_QP_OP_ERR,
+     "this device can't execute the request; check that it supports the operation"},
+    {IBV_WC_LOC_LEN_ERR, "a message is longer than its receive buffer or the path MTU"},
+    {IBV_WC_LOC_PROT_ERR, "this device has no access to the memory of a message"},
 };
 
 /* doc/how-to/verbs.md, "Soft-RoCE" */
 static const char miscounted[] =
-    "the receiving device finds a request invalid: Soft-RoCE, when it repeats packets twice before "
-    "their acknowledgements come, counts them wrong; give verbs a longer timeout (18 is 1 s), or "
-    "less depth";
+    "the receiving device rejects a request as invalid: Soft-RoCE miscounts packets that it "
+    "retransmits twice before their acknowledgements arrive; set a longer timeout for verbs (18 is "
+    "1 s), or less depth";
 
 static const char *why_failed(enum ibv_wc_status status, const struct transport_port *port)
 {

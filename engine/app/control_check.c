@@ -46,7 +46,8 @@ static int read_peers(FILE *in, const struct sockaddr_storage *own, struct contr
         found = true;
     }
     if (rc == 0 && !found)
-        return err_set(err, -EINVAL, "this node's own address is not among the nodes'");
+        return err_set(err, -EINVAL,
+                       "the nodes' addresses on standard input lack this node's own address");
     return rc;
 }
 

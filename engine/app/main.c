@@ -48,7 +48,7 @@ static int parse_options(int argc, char **argv, const char *said[WORDS], struct 
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option >= WORDS)
-            return err_set(err, -EINVAL, "see switchbench-node --help");
+            return err_set(err, -EINVAL, "invalid option: see switchbench-node --help");
         said[option] = optarg != NULL ? optarg : "";
     }
     if (argc - optind > 1)
@@ -70,7 +70,8 @@ int main(int argc, char **argv)
     }
     /* The guard reads the controller's connection there. */
     if (rc == 0 && said[CONNECTION] != NULL && setenv("SSH_CONNECTION", said[CONNECTION], 1) != 0)
-        rc = err_set(&err, -errno, "can't keep --connection: %s", strerror(errno));
+        rc = err_set(&err, -errno, "can't set SSH_CONNECTION from --connection: %s",
+                     strerror(errno));
     if (rc == 0 && sodium_init() < 0)
         rc = err_set(&err, -ENOSYS, "libsodium can't be initialised");
     if (rc == 0 && said[REACH] != NULL) {

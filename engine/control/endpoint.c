@@ -188,8 +188,9 @@ int control_join(struct control *control, const struct control_peers *peers, str
     for (uint32_t i = 0; i < peers->count; i++)
         if (i != peers->self && peers->addresses[i].ss_family != family)
             return err_set(err, -EAFNOSUPPORT,
-                           "Node %u's control address is %s; this node's is not.", i,
-                           family == AF_INET ? "IPv6" : "IPv4");
+                           "The control address of node %u is %s, and this node's is not: give all "
+                           "nodes control addresses of one family.",
+                           i, family == AF_INET ? "IPv6" : "IPv4");
     assert(peers->count > 0);
     control->addresses = calloc(peers->count, sizeof(*control->addresses));
     if (control->addresses == NULL)

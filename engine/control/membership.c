@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define ASKED_MIN 8 /* a node is not reported missing before this number of questions */
-#define REPLACED_TEXT "another process has taken its place: was it restarted?"
+#define REPLACED_TEXT "another process has taken this node's place: was the node restarted?"
 
 /* Properties of nodes that the first barrier exchanges. */
 enum introduction {

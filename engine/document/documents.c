@@ -240,10 +240,11 @@ static void complete_trial(struct doc_trial *trial, const struct transport *cons
 static int check_job(const struct doc_job *job, struct err *err)
 {
     if (job->protocol != NODE_PROTOCOL)
-        return err_set(err, -EINVAL,
-                       "job.protocol is %u, this switchbench-node speaks %u: use the same version "
-                       "everywhere",
-                       job->protocol, NODE_PROTOCOL);
+        return err_set(
+            err, -EINVAL,
+            "job.protocol is %u, and this switchbench-node supports %u: use the same version "
+            "everywhere",
+            job->protocol, NODE_PROTOCOL);
     if (job->run[0] == '\0' || strlen(job->run) > 64 ||
         strspn(job->run, RUN_LETTERS) != strlen(job->run))
         return err_set(err, -EINVAL,
@@ -263,16 +264,16 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         bool broken;
         const char *sentence;
     } rules[] = {
-        {trial->sizes_count == 0 && !schedules, "sizes are missing"},
+        {trial->sizes_count == 0 && !schedules, "sizes must not be empty"},
         {trial->interval_ns != 0 && trial->interval_ns < INTERVAL_MIN_NS,
-         "interval_ns is 10 ms to 30 days, or 0 for none"},
-        {timed && trial->window_ns == 0, "what has no count needs a window_ns above 0"},
+         "interval_ns must be 10 ms to 30 days, or 0 for no intervals"},
+        {timed && trial->window_ns == 0, "traffic without a count needs window_ns above 0"},
         {phase->traffic == TRAFFIC_TRANSFER && phase->transfer_bytes == 0,
-         "a transfer needs transfer_bytes above 0"},
+         "traffic: transfer needs transfer_bytes above 0"},
         {phase->traffic == TRAFFIC_PINGPONG && trial->pattern.forward,
-         "a chain that forwards sends nothing back: leave forward out"},
+         "traffic: pingpong needs answers, which a forwarding chain does not send: remove forward"},
         {phase->traffic == TRAFFIC_BURST && phase->burst.frames == 0,
-         "traffic: burst needs burst, with the frames of one"},
+         "traffic: burst needs the key burst, with the frames per burst"},
     };
     const char *sentence = NULL;
 

@@ -81,7 +81,7 @@ static int read_mapping(struct reader *reader, const struct option *table, json_
         while (option->key != NULL && strcmp(option->key, key) != 0)
             option++;
         if (option->key == NULL)
-            return refuse(reader, "has no key '%.100s'", key);
+            return refuse(reader, "has the unknown key '%.100s'", key);
         snprintf(reader->path + at, sizeof reader->path - at, "%s%s", at > 0 ? "." : "", key);
         rc = read_value(reader, option, value, into + option->offset);
         if (rc < 0)
@@ -104,7 +104,7 @@ static int read_list(struct reader *reader, const struct option *option, const j
     int rc = 0;
 
     if (count < option->min || count > option->max)
-        return refuse(reader, "has %lld to %lld entries, not %lld", (long long)option->min,
+        return refuse(reader, "must have %lld to %lld entries, not %lld", (long long)option->min,
                       (long long)option->max, (long long)count);
     element = option->size > sizeof(void *)
                   ? into
@@ -125,10 +125,10 @@ static int read_number(struct reader *reader, const struct option *option, const
     int64_t whole = json_integer_value(number);
 
     if (real && option->max == 0 && value < (double)option->min)
-        return refuse(reader, "is at least %lld, not %g", (long long)option->min, value);
+        return refuse(reader, "must be at least %lld, not %g", (long long)option->min, value);
     if (real ? option->max > 0 && (value < (double)option->min || value > (double)option->max)
              : whole < option->min || whole > option->max)
-        return refuse(reader, "is %lld to %lld, not %.17g%s%s", (long long)option->min,
+        return refuse(reader, "must be %lld to %lld, not %.17g%s%s", (long long)option->min,
                       (long long)option->max, value, option->why != NULL ? ": " : "",
                       option->why != NULL ? option->why : "");
     memcpy(into, real ? (void *)&value : (void *)&whole, option->size);
@@ -151,7 +151,7 @@ static int read_word(struct reader *reader, const struct option *option, const c
         }
         snprintf(valid + used, sizeof valid - used, "%s%s", used > 0 ? ", " : "", option->words[i]);
     }
-    return refuse(reader, "has no value '%.100s'; valid values: %s", text, valid);
+    return refuse(reader, "has the invalid value '%.100s'; valid values: %s", text, valid);
 }
 
 static int read_text(struct reader *reader, const struct option *option, const char *text,
@@ -162,7 +162,7 @@ static int read_text(struct reader *reader, const struct option *option, const c
     void *copy = into;
 
     if (length > most)
-        return refuse(reader, "has at most %zu characters, unlike '%.100s'", most, text);
+        return refuse(reader, "must have at most %zu characters, unlike '%.100s'", most, text);
     if (option->type == OPTION_STRING)
         copy = point_to(reader, into, length + 1);
     if (copy == NULL)
@@ -198,7 +198,8 @@ static int read_value(struct reader *reader, const struct option *option, json_t
     }
     if ((kinds[option->type].types >> json_typeof(value) & 1) == 0) {
         text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        rc = refuse(reader, "is %s, not %.100s", kinds[option->type].name, text ? text : "this");
+        rc = refuse(reader, "must be %s, not %.100s", kinds[option->type].name,
+                    text ? text : "this");
         free(text);
         return rc;
     }
@@ -231,7 +232,7 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
     int rc;
 
     if (value == NULL)
-        return refuse(&reader, "is no JSON, column %d: %s", error.column, error.text);
+        return refuse(&reader, "is not valid JSON: column %d: %s", error.column, error.text);
     rc = read_value(&reader, &root, value, into);
     json_decref(value);
     return rc;

@@ -61,8 +61,8 @@ static void find_kind(const struct guard_map *map, const struct guard_link *devi
         snprintf(text, size, "is a tunnel (%s), whose packets leave by another port", device->kind);
     else if (device->elsewhere)
         snprintf(text, size,
-                 "sits on a device of another network namespace, so that what the cable carries is "
-                 "not known");
+                 "sits on a device of another network namespace, so it is unknown what its cable "
+                 "carries");
 }
 
 int guard_judge(const struct guard_map *map, const struct guard_link *port, const char *netns,
@@ -94,7 +94,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     return err_set(err, -EPERM,
                    "Interface %s %s%s; switchbench does not send there at line rate: " OWN_INTERFACE
                    "%s.",
-                   name, by, reason, rules->takes_frames ? "" : ", or say `shared: true`");
+                   name, by, reason, rules->takes_frames ? "" : ", or set `shared: true`");
 }
 
 /* --- interfaces of devices, from /sys --- */

@@ -60,13 +60,15 @@ static void report_fault(struct node *node, const struct control_fault *fault)
     char text[400];
 
     if (!fault->missing)
-        snprintf(text, sizeof text, "%s gave up: %s", who, fault->text);
+        snprintf(text, sizeof text, "%s aborted the run: %s", who, fault->text);
     else if (fault->last_epoch == UINT32_MAX)
-        snprintf(text, sizeof text, "%s did not reach barrier %u within %u ms; never heard", who,
+        snprintf(text, sizeof text,
+                 "%s did not reach barrier %u within %u ms; it has never answered", who,
                  fault->epoch, node->job->barrier_timeout_ms);
     else
         snprintf(text, sizeof text,
-                 "%s did not reach barrier %u within %u ms; last heard %.1f s ago at barrier %u",
+                 "%s did not reach barrier %u within %u ms; its last datagram arrived %.1f s ago, "
+                 "at barrier %u",
                  who, fault->epoch, node->job->barrier_timeout_ms, (double)fault->silence_ns / 1e9,
                  fault->last_epoch);
     log_error("%s", text);
@@ -97,7 +99,8 @@ static void check_heartbeat(struct node *node, int64_t now_ns)
         node->beat_ns = MAX(node->beat_ns, control_last_beat_ns(node->control));
     }
     if (now_ns - node->beat_ns > limit_ns && !node->leaving) {
-        log_error("no heartbeat for %u ms: stopping", node->job->heartbeat_timeout_ms);
+        log_error("no heartbeat of the controller for %u ms: this node stops",
+                  node->job->heartbeat_timeout_ms);
         end_run(node, NODE_HEARTBEAT_TIMEOUT);
     }
 }
@@ -126,7 +129,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
     left = (struct timespec){.tv_nsec = MAX(left_ns, 0)};
     ppoll(fds, sizeof fds / sizeof fds[0], &left, NULL);
     while (fds[0].revents != 0 && read(node->signal_fd, &info, sizeof info) == sizeof info) {
-        log_info("signal %u: stopping", info.ssi_signo);
+        log_info("received signal %u: this node stops", info.ssi_signo);
         end_run(node, NODE_SIGNAL);
     }
     if (fds[1].revents != 0)
@@ -150,8 +153,8 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         }
     }
     if (records_broken(node->records) && node->end == NODE_GOES_ON)
-        node_fail(node, err_set(&node->err, -EIO,
-                                "standard output can't be written: records are being lost"));
+        node_fail(node,
+                  err_set(&node->err, -EIO, "standard output can't be written: records are lost"));
     return node->end == NODE_GOES_ON ? 0 : -ECANCELED;
 }
 

@@ -53,7 +53,7 @@ static int index_places(struct node *node)
     qsort(node->places, node->place_count, sizeof *node->places, compare_places);
     for (size_t i = 1; i < node->place_count; i++)
         if (strcmp(node->places[i - 1].name, node->places[i].name) == 0)
-            return err_set(&node->err, -EINVAL, "job: two ports are called %s",
+            return err_set(&node->err, -EINVAL, "job: duplicate port name %s",
                            node->places[i].name);
     return 0;
 }
@@ -77,7 +77,8 @@ static int read_job(struct node *node)
             node->self = n;
         }
     if (self == NULL)
-        return err_set(&node->err, -EINVAL, "job: no node is called %s: give --name", node->name);
+        return err_set(&node->err, -EINVAL,
+                       "job: there is no node %s: set this node's name with --name", node->name);
     node->port_count = self->ports_count;
     node->ports = calloc(node->port_count + 1, sizeof *node->ports);
     if (node->ports == NULL)
@@ -210,7 +211,9 @@ static int open_key(struct node *node, const struct doc_peers *doc, const uint8_
         crypto_box_seal_open(key, sealed, sizeof sealed, public_key, secret_key) != 0 ||
         sodium_is_zero(key, TRANSPORT_KEY_BYTES))
         return err_set(&node->err, -EBADMSG,
-                       "peers: the key for %s was not encrypted for its hello", node->name);
+                       "peers: the key for node %s can't be decrypted: it was encrypted for "
+                       "another hello record",
+                       node->name);
     return 0;
 }
 
@@ -257,7 +260,8 @@ static int await_clock(struct node *node)
             return err_set(
                 &node->err, -EINVAL,
                 "clock: ptp, but the kernel of %s reports an unsynchronized clock: start chronyd, "
-                "or ptp4l and phc2sys, there and wait until it is settled, or say clock: estimated",
+                "or ptp4l and phc2sys, there and wait until the clock is synchronized, or set "
+                "clock: estimated",
                 node->name);
         if (known && control_clocks(node->control).settled)
             break;

@@ -126,7 +126,7 @@ static void report_rejected(struct node *node, struct node_port *port,
         return;
     port->rejected_told = facts->rejected;
     snprintf(text, sizeof text,
-             "connections that did not show this run's key: %llu; the last from %s",
+             "rejected connections without this run's key: %llu; the last one from %s",
              (unsigned long long)facts->rejected, facts->last_rejected);
     record_event(node->records, "unauthenticated", port->conf.name, text);
 }
@@ -191,8 +191,8 @@ static int ask_guard(const struct node_port *port, struct err *err)
     /* Sockets of the kernel and queue pairs of an RDMA device get only their own traffic. */
     if (conf->shared && takes_frames)
         return err_set(err, -EPERM,
-                       "port %s can't be `shared: true`: dpdk takes all frames of a port; leave "
-                       "`shared` out, or use tcp, udp or verbs there",
+                       "port %s can't be `shared: true`: dpdk receives all frames of a port; "
+                       "remove `shared`, or use tcp, udp or verbs there",
                        conf->name);
     /* The first word is the address of the person or the controller that started this node. */
     snprintf(controller, sizeof controller, "%s", connection != NULL ? connection : "");
@@ -219,11 +219,10 @@ static int find_interface(struct node_port *port, struct err *err)
         return 0;
     rc = guard_host_pci("", port->conf.pci, &found, err);
     if (rc == 0 && found.count == 0)
-        rc = err_set(
-            err, -ENODEV,
-            "port %s: PCI device %s has no interface for tcp or udp: is it bound to a driver of "
-            "DPDK's? `switchbench restore` gives it back",
-            port->conf.name, port->conf.pci);
+        rc = err_set(err, -ENODEV,
+                     "port %s: PCI device %s has no kernel interface for tcp or udp; if it is "
+                     "bound to a DPDK driver, run `switchbench restore`",
+                     port->conf.name, port->conf.pci);
     if (rc != 0)
         return rc;
     memcpy(port->iface, found.names[0], sizeof port->iface);
@@ -314,7 +313,7 @@ int ports_watch_links(struct node *node)
             port->link_up = facts.link_up;
             if (port->link_up) {
                 learn_line(port, &facts); /* a device may know its speed only now */
-                snprintf(text, sizeof text, "it was down for %.1f s",
+                snprintf(text, sizeof text, "the link was down for %.1f s",
                          (double)(now_ns - port->down_ns) / 1e9);
             }
             if (port->had_link) {

@@ -57,7 +57,7 @@ static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
             "worker: poll takes %s of the %zu cores that this node may use, and its main "
             "thread needs one: %s, or worker: sleep",
             ask->named_count > 0 ? "all" : "one", ask->usable_count,
-            ask->named_count > 0 ? "name fewer cores" : "allow it two");
+            ask->named_count > 0 ? "list fewer cores" : "allow the node two cores");
     return 0;
 }
 
@@ -97,11 +97,15 @@ int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struc
 
     *choice = (struct cores_choice){.sleeps = true, .workers = 1, .core = {-1}};
     if (ask->lane_count > CORES_LANES_MAX)
-        return err_set(err, -EINVAL, "%zu queues are more than a node has: %d", ask->lane_count,
-                       CORES_LANES_MAX);
+        return err_set(
+            err, -EINVAL,
+            "the node's ports have %zu queues in total, and a node can have %d: set fewer queues",
+            ask->lane_count, CORES_LANES_MAX);
     if (ask->usable_count == 0) /* more cores than a mask holds: cores can't be chosen */
         return ask->named_count > 0
-                   ? err_set(err, -EINVAL, "cores: can't be named on this machine: it has too many")
+                   ? err_set(
+                         err, -EINVAL,
+                         "cores: remove this key: this machine has too many cores to choose from")
                    : 0;
     if ((rc = check_named(ask, err)) != 0 || (rc = decide(ask, &polls, err)) != 0)
         return rc;

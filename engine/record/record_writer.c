@@ -87,7 +87,7 @@ static void *writer(void *context)
         if (rc < 0) {
             atomic_store(&records->broken, true);
             log_error("standard output can't be written (%s): records are lost",
-                      rc == -ETIMEDOUT ? "nobody reads it" : strerror(-rc));
+                      rc == -ETIMEDOUT ? "no process reads it" : strerror(-rc));
         }
         free(line);
     } while (line != NULL);

@@ -123,15 +123,15 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
 
         if (phase->messages && (size == 0 || size > room))
             return err_set(err, -EINVAL,
-                           "%s: a ping-pong message is one frame, of 1 to %u bytes here, not %u: "
-                           "larger ones run over tcp and verbs",
+                           "%s: a ping-pong message must fit into one frame, 1 to %u bytes, not "
+                           "%u: use tcp or verbs for larger messages",
                            conf->name, room, size);
         if (phase->messages)
             size = frame_message_size(lane, size);
         if (size < conf->least || size > conf->most)
             return err_set(err, -EINVAL,
-                           "%s: %s frames have %u to %u bytes here, not %u: headers and signature, "
-                           "and the MTU of the interface or device, decide",
+                           "%s: %s frames must have %u to %u bytes on this port, not %u: room for "
+                           "headers and signature, and at most the MTU",
                            conf->name, conf->header, conf->least, conf->most, size);
         place = &lane->size_of_length[size - conf->outside];
         if (*place == FRAME_NO_SIZE) {
@@ -364,9 +364,9 @@ static int check_request(const struct lane_request *request, const struct frame_
     for (uint32_t i = 0; i < request->send_count; i++)
         forwards |= request->flows[i].role == PATTERN_FORWARD;
     if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
-        what = "the phase has no load";
+        what = "the phase needs a load above 0";
     else if (forwards && (request->send_count != 1 || request->receive_count != 1))
-        what = "a forwarding port receives one flow and sends one";
+        what = "a forwarding port must receive one flow and send one flow in each phase";
     else if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
         what = "a ping-pong uses one queue, and the port has several: set queues: 1";
     return what == NULL ? 0 : err_set(err, -EINVAL, "%s: %s", conf->name, what);

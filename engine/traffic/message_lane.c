@@ -136,12 +136,13 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
                        plan->label, lane->schedules ? "a step's message" : "a ping-pong message",
                        plan->streams, plan->streams_key);
     if (lane->forwards && echoes)
-        return err_set(err, -EINVAL, "%s: a ping-pong is not forwarded", plan->label);
+        return err_set(err, -EINVAL, "%s: a ping-pong can't be forwarded: remove forward",
+                       plan->label);
     if (lane->forwards && (request->send_count != 1 || request->receive_count != 1))
-        return err_set(err, -EINVAL,
-                       "%s: %s forwards one flow into one other, not %u into %u in a "
-                       "phase",
-                       plan->label, plan->transport, request->receive_count, request->send_count);
+        return err_set(
+            err, -EINVAL,
+            "%s: %s can forward one received flow as one sent flow, not %u as %u, in a phase",
+            plan->label, plan->transport, request->receive_count, request->send_count);
     if (lane->forwards && plan->unreliable)
         return err_set(err, -EINVAL, "%s: a chain needs a reliable service: use service rc",
                        plan->label);
@@ -472,11 +473,11 @@ static bool verify_header(struct message_end *in)
     if (memcmp(&due, here, sizeof due) == 0)
         return true;
     in->stream.side->corrupted++;
-    err_set(&in->lane->lane.error, -EBADMSG,
-            "rank %u sent message %u of %u bytes (kind %02x, %02x) where message %u of %u bytes "
-            "was due",
-            in->flow->src, ntohl(here->sequence), ntohl(here->length), here->kind, here->stream,
-            ntohl(due.sequence), ntohl(due.length));
+    err_set(
+        &in->lane->lane.error, -EBADMSG,
+        "rank %u sent message %u of %u bytes (kind %02x, %02x) instead of message %u of %u bytes",
+        in->flow->src, ntohl(here->sequence), ntohl(here->length), here->kind, here->stream,
+        ntohl(due.sequence), ntohl(due.length));
     return false;
 }
 

@@ -41,12 +41,11 @@ static int make_memory(struct schedule_executor *executor, struct err *err)
     memory += (executor->copies - 1) * executor->stride;
     executor->memory_bytes = (memory / PAGE + 1) * PAGE;
     if (executor->memory_bytes > spare)
-        return err_set(
-            err, -EINVAL,
-            "the messages of rank %u need %llu MiB of memory, and %llu MiB are to spare: "
-            "use smaller messages or fewer ranks",
-            executor->rank, (unsigned long long)executor->memory_bytes >> 20,
-            (unsigned long long)spare >> 20);
+        return err_set(err, -EINVAL,
+                       "the messages of rank %u need %llu MiB of memory, and %llu MiB are "
+                       "available: use smaller messages or fewer ranks",
+                       executor->rank, (unsigned long long)executor->memory_bytes >> 20,
+                       (unsigned long long)spare >> 20);
     if (posix_memalign((void **)&executor->memory, PAGE, executor->memory_bytes) != 0) {
         executor->memory = NULL;
         return err_set(err, -ENOMEM, "out of memory");

@@ -218,7 +218,7 @@ int lane_resolve_load(struct phase_lane *lane, struct err *err)
     if (ask->percent > 0 && line_bps == 0 && !load->unlimited)
         return err_set(err, -EINVAL,
                        "port %s: a load in percent needs a line rate, which its driver does not "
-                       "know: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
+                       "report: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
                        "load in bit/s or frames/s",
                        conf->name);
     /* The other users of a shared port need room, among them the controller's connection. */
@@ -444,8 +444,7 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
     lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
     /* The steps of a schedule wait for each other, and so need one queue. */
     if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->port->queues > 1)
-        return err_set(err, -EINVAL,
-                       "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
+        return err_set(err, -EINVAL, "port %s: a schedule needs one queue, not %u: set queues: 1",
                        lane->port->conf.name, lane->port->queues);
     if (lane->phase.traffic == TRAFFIC_SCHEDULE)
         rc = executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,

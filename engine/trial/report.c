@@ -335,8 +335,9 @@ void report_late(const struct phase_run *run)
     if (!run->is_timed || run->lane_count == 0 || late_ns <= 0)
         return;
     snprintf(text, sizeof text,
-             "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
-             run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
+             "this node was ready for phase %u of trial %u only %lld ms after the phase's window "
+             "had opened",
+             run->number, run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
     report_event(run, "late", NULL, text);
     log_warning("%s", text);
 }
@@ -494,8 +495,8 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
         REPORT(run, NULL, "unreachable", {"src", rank_text(lane, flow->src)},
                {"dst", rank_text(lane, flow->dst)}, {"received", json_integer(0)},
                {"sent", json_integer(run->template.probes)});
-        log_error("the probe of %s -> %s did not arrive", rank_name(lane, flow->src),
-                  rank_name(lane, flow->dst));
+        log_error("connectivity check: no frame or message from %s arrived at %s",
+                  rank_name(lane, flow->src), rank_name(lane, flow->dst));
     }
 }
 
@@ -523,7 +524,7 @@ void report_end(struct phase_run *run)
     }
     if (probe && !stopped && run->trial->probes_left > 0 &&
         (run->outcome.states & STATE_UNREACHABLE) != 0) {
-        log_info("a probe did not arrive: the plan is probed again");
+        log_info("the connectivity check failed for at least one flow, and is repeated");
         return;
     }
     if (!probe) {

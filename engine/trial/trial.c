@@ -84,7 +84,8 @@ static int make_plan(struct trial *trial, struct trial_part *part)
         return err_set(err, rc, "trial %u: %s", doc->id, why);
     if ((doc->phase.traffic == TRAFFIC_SCHEDULE) != pattern_is_scheduled(part->plan))
         return err_set(err, -EINVAL,
-                       "trial %u: a pattern of steps and traffic: schedule need each other",
+                       "trial %u: traffic: schedule needs a pattern that is a schedule, and such a "
+                       "pattern needs traffic: schedule",
                        doc->id);
     trial->phase_count = MAX(trial->phase_count, pattern_phases(part->plan));
     return 0;
@@ -278,13 +279,14 @@ static int check_floods(const struct phase_run *run)
             if (!worker_done(node->workers[w]) || task->end != TASK_FLOODED ||
                 task->flooded != &lane->queues[q])
                 continue;
-            return err_set(
-                &node->err, -ECONNABORTED,
-                "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
-                "(has it lost its link?), and flood_limit is %llu",
-                run->trial->doc->id, lane->port->conf.name,
-                (unsigned long long)atomic_load(&lane->foreign),
-                most_flooded(lane, &lane->queues[q].count), (unsigned long long)task->flood_limit);
+            return err_set(&node->err, -ECONNABORTED,
+                           "trial %u: the switch floods: port %s received %llu frames for other "
+                           "ports, most for %s "
+                           "(has it lost its link?), and flood_limit is %llu",
+                           run->trial->doc->id, lane->port->conf.name,
+                           (unsigned long long)atomic_load(&lane->foreign),
+                           most_flooded(lane, &lane->queues[q].count),
+                           (unsigned long long)task->flood_limit);
         }
     return 0;
 }
@@ -338,8 +340,8 @@ static void check_schedules(const struct phase_run *run)
 
         if (lane->executor != NULL && !lane->executor->ended && task->end == TASK_LIMIT)
             err_set(&lane->lane->error, -ETIMEDOUT,
-                    "rank %u waited for the messages of its step, and none came for %lld s",
-                    lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
+                    "rank %u received no message of its present step for %lld s", lane->own->rank,
+                    (long long)(task->drain_max_ns / NS_PER_S));
     }
 }
 

@@ -84,20 +84,20 @@ int device_open_ethernet(struct device **device, const char *arguments, struct r
     int rc;
 
     if (length >= sizeof name)
-        return err_set(err, -EINVAL, "'%s' has too long a name", arguments);
+        return err_set(err, -EINVAL, "the device name in '%s' is too long", arguments);
     snprintf(name, sizeof name, "%.*s", (int)length, arguments);
     eal_log_clear();
     rc = rte_eal_hotplug_add("vdev", name, arguments + length + (arguments[length] != '\0'));
     if (rc != 0 || rte_eth_dev_get_port_by_name(name, &port) != 0)
-        return err_set(err, rc < 0 ? rc : -ENODEV, "DPDK can't make '%s': %s", arguments,
-                       eal_log_first());
+        return err_set(err, rc < 0 ? rc : -ENODEV, "DPDK can't create the device '%s': %s",
+                       arguments, eal_log_first());
     ethernet = calloc(1, sizeof *ethernet);
     if (ethernet == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     *ethernet = (struct ethernet){.device = {.kind = &kind, .pool = pool}, .port = port};
     if ((rc = start(port, pool)) != 0) {
         close_ethernet(&ethernet->device);
-        return err_set(err, rc, "DPDK's port %u does not start: %s", port, rte_strerror(-rc));
+        return err_set(err, rc, "DPDK port %u can't be started: %s", port, rte_strerror(-rc));
     }
     *device = &ethernet->device;
     return 0;

@@ -127,7 +127,8 @@ static void run_command(struct program *program, const char *line)
     } else if (sscanf(line, "reset %u", &down_ms) == 1) {
         model_reset(program->port_array.model, down_ms * NS_PER_MS);
     } else if (line[0] != '\0') {
-        log_warning("'%.80s' is no command: report, clear, reset MILLISECONDS", line);
+        log_warning("unknown command '%.80s'; valid commands: report, clear, reset MILLISECONDS",
+                    line);
     }
 }
 

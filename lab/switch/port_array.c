@@ -282,8 +282,8 @@ int port_array_open(struct port_array *port_array, const struct model_conf *conf
         rte_pktmbuf_pool_create("switch", pool_size(conf), CACHE, 0,
                                 (uint16_t)RTE_ALIGN(room, RTE_CACHE_LINE_SIZE), SOCKET_ID_ANY);
     if (port_array->pool == NULL)
-        return err_set(err, -ENOMEM, "no memory for packets (%s): %s", rte_strerror(rte_errno),
-                       eal_memory_remedy());
+        return err_set(err, -ENOMEM, "can't allocate memory for packets (%s): %s",
+                       rte_strerror(rte_errno), eal_memory_remedy());
     for (unsigned i = 0; i < port_array->count && rc == 0; i++)
         rc = open_port(port_array, &conf->ports[i], &port_array->ports[i], err);
     if (rc == 0 && model_open(&port_array->model, conf, &port_array->host, clock_now()) != 0)

@@ -154,7 +154,7 @@ void switch_report_begin(struct switch_report *report, const char *reason)
     report->status = -1;
     report->writer = fork();
     if (report->writer < 0)
-        log_warning("there is no report: %s", strerror(errno));
+        log_warning("can't start a process for a report, which is skipped: %s", strerror(errno));
     if (report->writer != 0)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);

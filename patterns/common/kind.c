@@ -34,7 +34,8 @@ int pattern_choose(const char *what, const char *const *words, const char *word,
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
                                  words[i]);
     }
-    return pattern_refuse(why, "%s \"%s\" is not known: it is one of %s", what, word, known);
+    return pattern_refuse(why, "%s has the invalid value \"%s\"; valid values: %s", what, word,
+                          known);
 }
 
 int pattern_check_params(const char *name, const struct pattern_request *request, unsigned known,
@@ -42,7 +43,7 @@ int pattern_check_params(const char *name, const struct pattern_request *request
 {
 #define REFUSE(word, key, type, member, count)                                                     \
     if (request->member && !(known & PATTERN_PARAM_##word))                                        \
-        return pattern_refuse(why, "%s takes no %s", name, key);
+        return pattern_refuse(why, "%s has no parameter %s", name, key);
     PATTERN_PARAMS(REFUSE)
     return 0;
 }
@@ -60,7 +61,9 @@ int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, siz
             uint32_t rank = lists[i].rank[j];
 
             if (rank >= n)
-                result = pattern_refuse(why, "%s: there is no rank %u among %u", what, rank, n);
+                result =
+                    pattern_refuse(why, "%s: there is no rank %u: the network has %u ranks, from 0",
+                                   what, rank, n);
             else if (named[rank])
                 result = pattern_refuse(why, "%s: duplicate rank %u", what, rank);
             else

@@ -108,7 +108,8 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
     struct hpl hpl;
 
     if (matrix > MATRIX_MAX)
-        return pattern_refuse(why, "hpl: matrix %u is more than %u", matrix, MATRIX_MAX);
+        return pattern_refuse(why, "hpl: matrix %u is more than the maximum, %u", matrix,
+                              MATRIX_MAX);
     if (block > matrix)
         return pattern_refuse(why, "hpl: block %u is more than the matrix has columns, %u", block,
                               matrix);
@@ -119,7 +120,7 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
         return pattern_refuse(
             why,
             "hpl: with matrix %u and block %u each of %u ranks would compute more "
-            "than 2^63 operations in an iteration: take a smaller block",
+            "than 2^63 operations in an iteration: set a smaller block",
             matrix, block, plan->n);
     snprintf(plan->label, sizeof(plan->label), "hpl %u x %u", hpl.rows, hpl.columns);
     plan->iterations = (matrix + block - 1) / block;
@@ -168,7 +169,7 @@ static int make_halo(struct pattern_plan *plan, const struct pattern_request *re
     struct kernel_grid grid = cut_space(plan, 0);
 
     if (request->dimensions != 0 && request->dimensions != 2 && request->dimensions != 3)
-        return pattern_refuse(why, "halo: dimensions %u: it is 2 or 3", request->dimensions);
+        return pattern_refuse(why, "halo: dimensions %u: it must be 2 or 3", request->dimensions);
     snprintf(plan->label, sizeof(plan->label), "halo %u x %u x %u", grid.ranks[0], grid.ranks[1],
              grid.ranks[2]);
     return 0;

@@ -43,12 +43,12 @@ static int check_ranks(const struct pattern_plan *plan, struct pattern_why *why)
                               plan->name, n, UINT32_C(1) << kernel_log2(n));
     if (kernel->least > 0 && problem->size[0] / along < kernel->least)
         return pattern_refuse(why,
-                              "%s: %u points over %u ranks are fewer than the %u a rank that it "
-                              "needs: take fewer ranks or a larger class",
+                              "%s: %u points over %u ranks are fewer than the %u points per rank "
+                              "that it needs: use fewer ranks or a larger class",
                               plan->name, problem->size[0], along, kernel->least);
     if (kernel->most != NULL && n > kernel->most(problem))
         return pattern_refuse(why,
-                              "%s: this class has work for at most %llu ranks, not for %u: take "
+                              "%s: this class has work for at most %llu ranks, not for %u: use "
                               "fewer ranks or a larger class",
                               plan->name, (unsigned long long)kernel->most(problem), n);
     return 0;

@@ -66,9 +66,10 @@ static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *
         without += list->flows[i].share == 0;
     }
     if (sum > PATTERN_WHOLE || (sum > 0 && without > 0 && PATTERN_WHOLE - sum < without))
-        return pattern_refuse(why, "shares: those of rank %u come to %.7g %%%s", rank,
-                              (double)sum * 100 / PATTERN_WHOLE,
-                              sum > PATTERN_WHOLE ? ": 100 % at most"
+        return pattern_refuse(why,
+                              "shares: the flows of rank %u have %.7g %% of its load in total%s",
+                              rank, (double)sum * 100 / PATTERN_WHOLE,
+                              sum > PATTERN_WHOLE ? ": at most 100 % is valid"
                                                   : ", which leaves nothing for its other flows");
     for (uint32_t i = first; i != NONE && sum > 0 && without > 0;
          i = list->flows[i].next[PATTERN_SENDS])
@@ -86,14 +87,18 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (ranks == 0)
         return pattern_refuse(why, "flows needs a list of at least one flow");
     if (ranks % 2 != 0)
-        return pattern_refuse(why, "list: %zu ranks do not make flows", ranks);
+        return pattern_refuse(why,
+                              "list: %zu ranks: it must have an even number, a source and a "
+                              "destination for each flow",
+                              ranks);
     if (request->share_count > 0 && request->share_count != count)
-        return pattern_refuse(why, "shares: %zu of them for %zu flows", request->share_count,
-                              count);
+        return pattern_refuse(why, "shares: there are %zu shares for %zu flows: give one per flow",
+                              request->share_count, count);
     for (size_t i = 0; i < ranks; i++)
         if (request->list.rank[i] >= plan->n)
-            return pattern_refuse(why, "list: there is no rank %u among %u", request->list.rank[i],
-                                  plan->n);
+            return pattern_refuse(why,
+                                  "list: there is no rank %u: the network has %u ranks, from 0",
+                                  request->list.rank[i], plan->n);
     for (size_t i = 0; i < ranks; i += 2)
         if (request->list.rank[i] == request->list.rank[i + 1])
             return pattern_refuse(why, "list: a flow from rank %u to itself",

@@ -22,8 +22,8 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
 
     if (receivers < 2)
         return pattern_refuse(why,
-                              "head_of_line: receivers %u: one is congested and one is not, "
-                              "so that a group has at least 2",
+                              "head_of_line: receivers %u: a group needs at least 2, one that is "
+                              "congested and one that is not",
                               receivers);
     if (fitting == 0)
         return pattern_refuse(why,

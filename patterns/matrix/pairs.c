@@ -56,8 +56,8 @@ static int check_shift(const struct pattern_request *request, struct pattern_why
         return pattern_refuse(why, "partners shift needs a shift of at least 1");
     if (n % 2 != 0)
         return pattern_refuse(why,
-                              "shift %u can't be made of %u ranks: twice the shift must divide "
-                              "their number, which is odd",
+                              "shift %u is invalid for %u ranks: twice the shift must divide the "
+                              "number of ranks, which is odd",
                               request->shift, n);
     if (divides(n, request->shift))
         return 0;
@@ -65,8 +65,8 @@ static int check_shift(const struct pattern_request *request, struct pattern_why
     while (!divides(n, nearest))
         nearest--;
     return pattern_refuse(why,
-                          "shift %u can't be made of %u ranks: twice the shift must divide their "
-                          "number (the next lower that does is %u)",
+                          "shift %u is invalid for %u ranks: twice the shift must divide the "
+                          "number of ranks (the next lower valid shift is %u)",
                           request->shift, n, nearest);
 }
 
@@ -77,7 +77,9 @@ static int check_list(const struct pattern_request *request, struct pattern_why 
     if (list->count == 0)
         return pattern_refuse(why, "partners list needs a list of at least one pair");
     if (list->count % 2 != 0)
-        return pattern_refuse(why, "list: %zu ranks do not make pairs", list->count);
+        return pattern_refuse(
+            why, "list: %zu ranks: it must have an even number, two ranks for each pair",
+            list->count);
     for (size_t i = 0; i < list->count; i += 2)
         if (list->rank[i] == list->rank[i + 1])
             return pattern_refuse(why, "list: rank %u is paired with itself", list->rank[i]);

@@ -52,13 +52,14 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (both < 0 || by_receiver < 0)
         return -EINVAL;
     if (few >= n)
-        return pattern_refuse(why, "%s %u of %u ranks: 1 to %u, so that one is left",
-                              incast ? "receivers" : "senders", few, n, n - 1);
+        return pattern_refuse(
+            why, "%s: %u of %u ranks: it must be 1 to %u, so that another rank is left",
+            incast ? "receivers" : "senders", few, n, n - 1);
     if (grouped && request->group_count != 2)
-        return pattern_refuse(why, "partial_mesh goes from one group to another: 2 groups, not %zu",
+        return pattern_refuse(why, "partial_mesh needs 2 groups, senders and receivers, not %zu",
                               request->group_count);
     if (grouped && request->rotate)
-        return pattern_refuse(why, "partial_mesh with groups takes no rotate");
+        return pattern_refuse(why, "partial_mesh with groups has no parameter rotate");
     result = pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
     if (result < 0)
         return result;

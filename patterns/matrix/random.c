@@ -19,11 +19,12 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                 struct pattern_why *why)
 {
     if (request->count == 0 || request->count > PHASES_MAX)
-        return pattern_refuse(why, "random: count %u: it is how many patterns are drawn, 1 to %u",
+        return pattern_refuse(why,
+                              "random: count %u: the number of random patterns must be 1 to %u",
                               request->count, PHASES_MAX);
     if (request->degree > DEGREE_MAX)
-        return pattern_refuse(why, "random: degree %u is more than %u", request->degree,
-                              DEGREE_MAX);
+        return pattern_refuse(why, "random: degree %u is more than the maximum, %u",
+                              request->degree, DEGREE_MAX);
     if (request->degree == 0)
         plan->asked.degree = 1;
     plan->phases = request->count;

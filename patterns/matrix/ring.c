@@ -52,13 +52,16 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (forward < 0 || probed < 0)
         return -EINVAL;
     if (!natural && request->count == 0)
-        return pattern_refuse(why, "ring has no phase: it needs natural, or a count of at least 1");
+        return pattern_refuse(why,
+                              "ring has no phase: set natural: true, or a count of at least 1");
     if (request->count > RINGS_MAX)
-        return pattern_refuse(why, "ring: count %u is more than %u", request->count, RINGS_MAX);
+        return pattern_refuse(why, "ring: count %u is more than the maximum, %u", request->count,
+                              RINGS_MAX);
     if (kept > KEPT_MAX)
-        return pattern_refuse(
-            why, "ring: draw hpcc keeps its rings, of %u ranks in total at most: %u rings of %u",
-            KEPT_MAX, request->count, plan->n);
+        return pattern_refuse(why,
+                              "ring: random_generator hpcc stores its rings, which may have %u "
+                              "ranks in total: %u rings of %u ranks are more",
+                              KEPT_MAX, request->count, plan->n);
     if (kept > 0 && (plan->state = malloc(2 * kept * sizeof(uint16_t))) == NULL)
         return -ENOMEM;
     for (uint32_t number = 1; kept > 0 && number <= request->count; number++)

@@ -143,7 +143,7 @@ class FakeNode:
         return int(more.get("status", 3))
 
     def fault_missing(self) -> int:
-        late = "did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
+        late = "did not reach barrier 14 within 5 s; its last datagram arrived 6.2 s ago, at barrier 13"
         return self.miss(late, barrier=14)
 
     def fault_missing_first(self) -> int:
@@ -152,7 +152,7 @@ class FakeNode:
         return self.fault_missing()
 
     def fault_refused_by_other(self) -> int:
-        return self.miss("gave up: no such pattern", status=2)
+        return self.miss("aborted the run: no such pattern", status=2)
 
     def fault_garbage(self) -> None:
         sys.stdout.write("EAL: hello\n")

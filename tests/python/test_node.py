@@ -138,7 +138,7 @@ def test_what_is_refused(arguments: list[str], sentence: str) -> None:
     [
         ('{"jib": 1}\n', "jib"),
         ('{"peers": {"addresses": ["a"]}}\n', "the first document must be a job"),
-        (documents().replace("node1", "node3"), "no node is called node1"),
+        (documents().replace("node1", "node3"), "there is no node node1"),
         (documents().replace('"protocol": 2', '"protocol": 9'), "job.protocol is 9"),
     ],
 )
@@ -240,7 +240,7 @@ def test_a_signal_ends_all_with_the_one_named(pair: Callable[[], Pair]) -> None:
     )
     status, _, log = two.end(0)
     assert status == 3
-    assert "node2 gave up: signal" in log
+    assert "node2 aborted the run: signal" in log
     assert two.end(1)[:2] == (3, "signal")
 
 

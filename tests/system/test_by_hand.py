@@ -95,7 +95,7 @@ def test_who_does_not_come_is_named(lab: Lab, tmp_path: Path) -> None:
     assert time.monotonic() - began_s < PATIENCE_S + 2
     (missing,) = said.of("missing")
     assert missing["missing_node"] == "bob"
-    sentence = f"bob did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; never heard"
+    sentence = f"bob did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; it has never answered"
     assert missing["text"] == sentence
     assert said.log.count(sentence) == 1
     assert [bye["status"] for bye in said.of("bye")] == [3]
@@ -151,5 +151,5 @@ def test_a_trial_that_only_one_refuses_is_impossible_for_both(lab: Lab, tmp_path
     (missing,) = alice.of("missing")
     assert missing["gave_up"]
     assert missing["status"] == 2
-    assert missing["text"].startswith("bob gave up: ")
+    assert missing["text"].startswith("bob aborted the run: ")
     assert "nonsense" in missing["text"]

@@ -275,7 +275,7 @@ static const char *make(struct port_conf *confs)
 static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "not 63"},
     {.size = 9217, .says = "not 9217"},
-    {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
+    {.size = 9216, .message = true, .says = "use tcp or verbs for larger messages"},
     {.no_load = true, .says = "no load"},
     {.says = NULL},
 };

@@ -804,8 +804,10 @@ TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
     } cases[] = {
         {36, 1, true, DESTINATION_PORT, HEADER_L2, 2, NULL},
         {63, 1, true, DESTINATION_PORT, HEADER_L2, 2, NULL},
-        {35, 1, true, DESTINATION_PORT, HEADER_L2, 2, "have 36 to 9216 bytes here, not 35"},
-        {63, 1, false, DESTINATION_PORT, HEADER_L2, 2, "have 64 to 9216 bytes here, not 63"},
+        {35, 1, true, DESTINATION_PORT, HEADER_L2, 2,
+         "must have 36 to 9216 bytes on this port, not 35"},
+        {63, 1, false, DESTINATION_PORT, HEADER_L2, 2,
+         "must have 64 to 9216 bytes on this port, not 63"},
         {64, 2, false, DESTINATION_PORT, HEADER_L2, ADDRESSES_RANKS_MAX + 1, "4096 ranks at most"},
         {64, 2, false, DESTINATION_BROADCAST, HEADER_L2, 2, "ports one address"},
         {64, 1, false, DESTINATION_BROADCAST, HEADER_IPV4_UDP, 2, "header l2"},

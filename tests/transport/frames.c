@@ -261,7 +261,7 @@ static const struct battery_refusal refusals[] = {
     {.options = "receive_buffer=4294967295", .says = "net.core.rmem_max"}, /* packet has none */
     {.size = 63, .says = "64 to "},
     {.size = 9019, .says = "MTU"},
-    {.size = 9000, .message = true, .says = "larger ones run over tcp and verbs"},
+    {.size = 9000, .message = true, .says = "use tcp or verbs for larger messages"},
     {.no_load = true, .says = "no load"},
     {.says = NULL},
 };

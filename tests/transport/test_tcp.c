@@ -364,7 +364,7 @@ TCP(strangers_hold_up_nobody)
         if (c->silent) {
             assert_in_range(port->ip.facts.rejected, 700 - 512, 700);
             clock_sleep_until(clock_now() + NS_PER_S); /* the remaining ones are as silent, too */
-            assert_int_equal(rejected_by(1, "it kept silent"), 700);
+            assert_int_equal(rejected_by(1, "it sent no proof of the run's key in time"), 700);
         }
         for (unsigned i = 0; i < c->count; i++)
             close(strangers[i]);
@@ -431,7 +431,7 @@ TCP(both_ends_must_hold_the_key)
     assert_int_equal(prepare(), 0);
     check_refusal(connect_all(LIMIT_NS), -ECONNABORTED, "this run's key");
     assert_true(rejected_by(1, "127.0.0.5:") > 1); /* it has connected again */
-    assert_true(rejected_by(1, "it does not hold this run's key") > 1);
+    assert_true(rejected_by(1, "it does not prove this run's key") > 1);
     run.secrets[3] = NULL;
     finish();
     listener = mislead(add(0, 1, PATTERN_GENERATE));

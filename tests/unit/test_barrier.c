@@ -709,7 +709,7 @@ TEST(names_who_was_replaced)
     assert_false(member.aborted);
     assert_true(membership_receive(&member, &hello, 0));
     assert_true(member.aborted && member.fault.node == 1);
-    assert_says(member.fault.text, "was it restarted?");
+    assert_says(member.fault.text, "was the node restarted?");
     assert_true(last.type == DATAGRAM_ABORT && last.to == 6); /* it is sent to the new process */
 }
 

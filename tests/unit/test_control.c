@@ -277,7 +277,7 @@ TEST(says_what_can_not_be)
     assert_int_equal(control_deadline(control), CLOCK_NEVER);
     assert_int_equal(control_barrier_state(control, NULL), BARRIER_WAITING);
     assert_int_equal(control_join(control, &peers, &mixed), -EAFNOSUPPORT);
-    assert_says(mixed.text, "Node 1");
+    assert_says(mixed.text, "node 1");
     control_address(control, &conf.address);
     control_close(control);
     conf.netns = "no-such-namespace";

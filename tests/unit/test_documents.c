@@ -269,7 +269,7 @@ TEST(lines_are_counted_over_the_whole_stream)
     assert_int_equal(feed(text, sizeof text - 1, &err), 0);
     assert_int_equal(next_beat(), 1);
     assert_int_equal(input_next(input, &document, &err), -EINVAL);
-    assert_says(err.text, "line 5: a document has no key 'baet'");
+    assert_says(err.text, "line 5: a document has the unknown key 'baet'");
     finish();
 }
 

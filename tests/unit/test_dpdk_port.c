@@ -166,10 +166,10 @@ TEST(a_port_gets_the_queues_that_it_asks_for)
         assert_int_equal(choose_queues(&layout, &conf, &device, &err),
                          c->expected.queues > 0 ? 0 : -EINVAL);
         assert_memory_equal(&layout, &c->expected, sizeof layout);
-        assert_string_equal(err.text,
-                            c->expected.queues > 0
-                                ? ""
-                                : "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
+        assert_string_equal(
+            err.text, c->expected.queues > 0
+                          ? ""
+                          : "a:e0: queues: 5 is more than the port's device has (net_made_up: 4)");
     }
 }
 

@@ -129,7 +129,7 @@ def test_smallest_and_largest_message(rig: guests.Rig, tmp_path: Path, size: str
 def test_more_memory_than_the_machine_gives(rig: guests.Rig, tmp_path: Path) -> None:
     test = {"pattern": "pairs", "verbs": LONG | {"queue_pairs": 16}, "message_size": "8MiB"}
     said = play(rig, job(tmp_path, test))
-    assert "MiB of buffers are wanted besides the" in said.text
+    assert "MiB of buffers are needed besides the" in said.text
     assert "a quarter of this machine's memory, are the most" in said.text
     assert "use smaller messages, less depth or fewer queue_pairs" in said.text
     assert all(said.status)
@@ -152,7 +152,7 @@ def assert_refused(said: NodeRuns, words: str) -> None:
     """Check that node1 refuses with this sentence, and that node2 prints it, too."""
     assert said.status == [REFUSED, REFUSED]
     assert words in said.logs[0]
-    assert f"node1 gave up: {words}" in said.logs[1]
+    assert f"node1 aborted the run: {words}" in said.logs[1]
     assert_all_ended(said)
 
 
@@ -252,7 +252,7 @@ def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) ->
     assert {record["state"] for record in said.of("phase", trial=1, phase=0)} == {"complete"}
     assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
     (back,) = said.of("event", kind="link-up", port="node1:e0")
-    assert "it was down for" in back["text"]
+    assert "the link was down for" in back["text"]
     assert sum(record["retransmitted"] for record in said.of("port", trial=1, phase=0)) > 0
 
 
@@ -266,7 +266,7 @@ def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Pa
         rig["node1"].set_link("eth0", up=True)
     assert_all_ended(said)
     assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.logs[0]
-    assert "node1 gave up: port node1:e0 has had no link for 10 s" in said.logs[1]
+    assert "node1 aborted the run: port node1:e0 has had no link for 10 s" in said.logs[1]
     assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
     assert said.of("flow", trial=1, side="destination")
     assert_first_test_kept(said)

@@ -181,27 +181,29 @@ static int check_options(const struct lane_request *request, struct err *err)
     const char *what = NULL;
 
     if (options->frame.udp_sources > 1 && options->header == HEADER_L2)
-        what = "frames of header l2 have no UDP source ports";
+        what = "several udp_sources need a UDP header: set header to ipv4-udp or ipv6-udp";
     else if (options->header == HEADER_IPV4_UDP && !port->responder.has_ipv4)
         what = "ipv4-udp needs an IPv4 address on this port: set ipv4";
     else if (options->header == HEADER_IPV6_UDP && !port->responder.has_ipv6)
         what = "ipv6-udp needs an IPv6 address on this port: set ipv6";
     else if (several && request->ranks > ADDRESSES_RANKS_MAX)
-        what = "several addresses a port are for 4096 ranks at most";
+        what = "several addresses per port are limited to 4096 ranks: set addresses: 1, or use "
+               "fewer ranks";
     else if (to_all && (options->header != HEADER_L2 || several))
-        what = "frames to all ports have header l2, and ports one address";
+        what = "destination broadcast and multicast need header: l2 and addresses: 1";
     else if (to_all && (port->queue_count > 1 || request->ranks >= FRAME_RANK_ALL))
-        what = "frames to all ports are sent by one queue, to 65534 others at most";
+        what = "destination broadcast and multicast need queues: 1, and at most 65535 ranks";
     for (uint32_t i = 0; options->undersize && i < phase->size_count; i++)
         if (phase->sizes[i] < FRAME_SIZE_MIN && pads(port))
-            what = "frames below 64 bytes are not possible on this port: its NIC pads them";
+            what = "frames below 64 bytes can't be sent by this port, because its NIC pads them: "
+                   "remove undersize";
     if (what != NULL)
         return err_set(err, -EINVAL, "%s: %s", port->conf->name, what);
     /* AF_PACKET restores a removed tag, AF_XDP can't. */
     if (options->vlan && strcmp(port->driver, "net_af_xdp") == 0 &&
         (ethtool_number(ip->netlink, ip->iface, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN) != 0)
         return err_set(err, -ENOTSUP,
-                       "%s: AF_XDP does not see VLAN tags that '%s' takes out of its frames: "
+                       "%s: AF_XDP does not see VLAN tags that '%s' removes from its frames: use "
                        "'ethtool -K %s rxvlan off' (and txvlan off at the far end of a veth), or "
                        "driver af_packet",
                        port->conf->name, ip->iface, ip->iface);

@@ -103,7 +103,7 @@ static int plan_device(struct transport_port *port, struct plan *plan, struct er
     if (conf->vdev != NULL) { /* "net_ring0,arguments" */
         name = strcspn(conf->vdev, ",");
         if (name >= sizeof port->device || strlen(conf->vdev + name) > sizeof plan->arguments)
-            return err_set(err, -EINVAL, "%s: the device '%s' has too long a name", conf->name,
+            return err_set(err, -EINVAL, "%s: the device name in '%s' is too long", conf->name,
                            conf->vdev);
         memcpy(port->device, conf->vdev, name);
         snprintf(plan->arguments, sizeof plan->arguments, "%s",
@@ -189,7 +189,7 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
     uint32_t wanted = conf->queues > 0 ? conf->queues : 1;
 
     if (wanted > most && !conf->queues_at_most)
-        return err_set(err, -EINVAL, "%s: queues: %u are more than its device has (%s: %u)",
+        return err_set(err, -EINVAL, "%s: queues: %u is more than the port's device has (%s: %u)",
                        conf->name, wanted, info->driver_name, most);
     wanted = RTE_MAX(RTE_MIN(wanted, most), 1u);
     *layout = (struct queue_layout){.queues = (uint16_t)wanted, .send_queues = (uint16_t)wanted};

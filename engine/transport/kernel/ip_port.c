@@ -57,7 +57,8 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
     char text[ADDRESS_TEXT_MAX];
 
     if (!ip_port_partner(port, blob, address))
-        return err_set(err, -EINVAL, "%s: rank %u gave no %s address", name, rank, port->transport);
+        return err_set(err, -EINVAL, "%s: rank %u has sent no %s address", name, rank,
+                       port->transport);
     memcpy(line_bps, blob->bytes + offsetof(struct reach, line_bps), sizeof *line_bps);
     if (address->ss_family != port->address.ss_family)
         return err_set(err, -EAFNOSUPPORT,
@@ -338,8 +339,8 @@ int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t byte
     if ((uint32_t)effective / 2 >= bytes)
         return 0;
     return err_set(err, -EINVAL,
-                   "%s: a %s buffer of %u bytes was asked for, %d is what the kernel gives; raise "
-                   "net.core.%s or ask for less",
+                   "%s: the %s buffer is to have %u bytes, and the kernel allows %d; raise "
+                   "net.core.%s or set fewer bytes",
                    port->conf->name, sends ? "send" : "receive", bytes, effective / 2,
                    sends ? "wmem_max" : "rmem_max");
 }

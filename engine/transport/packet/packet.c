@@ -245,7 +245,7 @@ static int open_device(struct transport_port *port, struct err *err)
     facts->address.size = sizeof own;
     memcpy(facts->address.bytes, &own, sizeof own);
     if ((rc = open_ring(port)) != 0)
-        return err_set(err, rc, "%s: the kernel gives no ring of frames on '%s': %s",
+        return err_set(err, rc, "%s: can't make a ring of frames on interface '%s': %s",
                        ip->conf->name, ip->iface, strerror(-rc));
     return 0;
 }

@@ -125,9 +125,9 @@ static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival,
     }
     rc = read_handshake(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
     if (rc < 0 || (rc > 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)) {
-        reject(port, arrival, "it ended before its claim");
+        reject(port, arrival, "it was closed before it proved the run's key");
     } else if (rc > 0 && !tcp_is_proven(&arrival->shake, TCP_CONNECTOR, port->key)) {
-        reject(port, arrival, "it does not hold this run's key");
+        reject(port, arrival, "it does not prove this run's key");
     } else if (rc > 0) {
         detach(port, arrival);
         attach(port, arrival, true);
@@ -197,7 +197,7 @@ static void reject_silent(struct transport_port *port, int64_t now_ns)
            /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not follow a TAILQ */
            now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
         if (read_claim(port, oldest, 0))
-            reject(port, oldest, "it kept silent");
+            reject(port, oldest, "it sent no proof of the run's key in time");
 }
 
 /* Accept connections, read claims, and reject connections that do not hold the key. */
@@ -270,7 +270,7 @@ static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
         (void)sysfs_line(available, sizeof available,
                          "/proc/sys/net/ipv4/tcp_available_congestion_control");
         return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s", label, name,
-                       rc == ENOENT  ? "this kernel has no such one"
+                       rc == ENOENT  ? "this kernel does not have it"
                        : rc == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
                                      : strerror(rc),
                        available);
@@ -435,7 +435,7 @@ static int shake_hands(struct tcp_lane *lane, struct tcp_end *out, struct err *e
         if (rc <= 0)
             return rc;
         if (shake->greeting != htonl(TCP_MAGIC))
-            return refuse(out, -EPROTO, "something else listens there", err);
+            return refuse(out, -EPROTO, "another program listens there", err);
         shake->place = (struct tcp_place){.trial = htonl(phase->trial),
                                           .phase = htonl(phase->number),
                                           .src = htonl(out->base.flow->src),
@@ -493,12 +493,13 @@ static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, s
         return 0;
     }
     if (rc < 0)
-        refuse(out, rc,
-               rc == -ECONNABORTED
-                   ? "it was closed by the partner: it does not know this run's key, has not "
-                     "heard from us in time, or others crowd it (its records say so)"
-                   : strerror(-rc),
-               err);
+        refuse(
+            out, rc,
+            rc == -ECONNABORTED
+                ? "the partner closed the connection: it does not hold this run's key, did not get "
+                  "this node's proof in time, or has too many open connections (see its records)"
+                : strerror(-rc),
+            err);
     /* A connectivity check continues without an unreachable partner. */
     if (message_lane_checks(&lane->base) &&
         (rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -ECONNREFUSED || rc == -ETIMEDOUT))
@@ -561,7 +562,8 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
         if (in != NULL)
             rc = answer(lane, in, arrival, err);
         else
-            log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
+            log_warning("%s: rejected a connection from %s: it claims a flow from rank %u to %u, "
+                        "which this phase does not have",
                         lane->base.label, address_text(&arrival->from, text), ntohl(place->src),
                         ntohl(place->dst));
         drop(lane->port, arrival);
@@ -620,7 +622,7 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
                    end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
                            info.tcpi_state == STATE_SYN_SENT
                        ? "timed out; nothing answers there"
-                       : "it is connected, but the partner is not ready for this phase",
+                       : "the connection is open, but the partner is not ready for this phase",
                    err);
         if (late)
             lose(end, err);

@@ -100,7 +100,7 @@ static void fault(const struct tcp_end *end, int why)
 
     err_set(&end->base.lane->lane.error, -EPIPE,
             "the connection between %s and %s (rank %u) broke: %s", names.here, names.there,
-            names.rank, why != 0 ? strerror(why) : "the partner closed it too early");
+            names.rank, why != 0 ? strerror(why) : "the partner closed it before its last message");
 }
 
 /* Return the bytes at layer 1 of a full segment without its payload. */
@@ -592,7 +592,8 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->epoll = lane->wakes = -1;
     rc = message_lane_make(&lane->base, request, &hooks, &plan, err);
     if (rc == 0 && (rc = make_rest(lane)) < 0)
-        err_set(err, rc, "%s: can't make a lane: %s", plan.label, strerror(-rc));
+        err_set(err, rc, "%s: can't make the state of a phase's streams: %s", plan.label,
+                strerror(-rc));
     if (rc == 0)
         rc = tcp_lane_check(lane, err);
     if (rc == 0)

@@ -265,7 +265,8 @@ int faults_check(const struct model_conf *conf, struct err *err)
             return err_set(err, -EINVAL, "faults: slow needs a `rate_bps`");
         if (fault->kind == MODEL_FAULT_REORDER && fault->displacement == 0)
             return err_set(err, -EINVAL,
-                           "faults: reorder needs a `displacement`: how many frames go first");
+                           "faults: reorder needs a `displacement`: the number of later frames "
+                           "that pass first");
     }
     return 0;
 }

@@ -208,8 +208,8 @@ static int check_chain(const struct model_conf *conf, unsigned port, struct err 
 
     vlan_peer(conf, port, &others);
     if (of->vlan > 0 && others != 1)
-        return err_set(err, -EINVAL, "ports: %s: VLAN %u has %u ports: a VLAN has two", of->name,
-                       of->vlan, others + 1);
+        return err_set(err, -EINVAL, "ports: %s: VLAN %u has %u ports: a VLAN must have two",
+                       of->name, of->vlan, others + 1);
     if (of->cable == NULL)
         return 0;
     if (other == MODEL_NO_PORT || other == (int)port || conf->ports[other].cable == NULL ||
@@ -217,8 +217,10 @@ static int check_chain(const struct model_conf *conf, unsigned port, struct err 
         return err_set(err, -EINVAL, "ports: %s: its `cable` and that of %s must name each other",
                        of->name, of->cable);
     if (conf->pause.send)
-        return err_set(err, -EINVAL, "ports: %s: a cable between two ports takes no PAUSE",
-                       of->name);
+        return err_set(
+            err, -EINVAL,
+            "ports: %s: `pause` can't be combined with a cable between two ports of the switch",
+            of->name);
     return 0;
 }
 
@@ -238,8 +240,9 @@ static int check_ports(const struct model_conf *conf, struct err *err)
             return rc;
     }
     if (conf->collapse.above > 0 && !rated)
-        return err_set(err, -EINVAL,
-                       "collapse above a share of the line rate needs ports with a rate");
+        return err_set(
+            err, -EINVAL,
+            "collapse: above_percent is a share of the ports' rates: set `rate_bps` for the ports");
     return 0;
 }
 
@@ -250,9 +253,9 @@ int model_check(const struct model_conf *conf, struct err *err)
     int rc;
 
     if (at_inputs && (conf->capacity_bps > 0 || collapse->above > 0))
-        return err_set(
-            err, -EINVAL,
-            "queueing input or voq can't be combined with `capacity` or `collapse`: leave one out");
+        return err_set(err, -EINVAL,
+                       "queueing input or voq can't be combined with `capacity` or `collapse`: "
+                       "remove one of the two");
     if (at_inputs && conf->shared)
         return err_set(err, -EINVAL, "shared memory needs output queues: set queueing: output");
     if (at_inputs && conf->recovery_ms > 0)
