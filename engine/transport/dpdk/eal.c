@@ -208,7 +208,7 @@ void eal_thread(void)
     if (rte_thread_register() == 0)
         pthread_setspecific(thread_key, &started);
     else if (!atomic_flag_test_and_set(&thread_without_number))
-        log_warning("DPDK supports %u threads, and this process has more: the further threads are "
+        log_warning("DPDK supports %u threads at most, and this process has more: the others are "
                     "slower, because they have no cache of buffers; give the node fewer cores",
                     RTE_MAX_LCORE);
 }
