@@ -143,7 +143,10 @@ class FakeNode:
         return int(more.get("status", 3))
 
     def fault_missing(self) -> int:
-        late = "did not reach barrier 14 within 5 s; its last datagram arrived 6.2 s ago, at barrier 13"
+        late = (
+            "did not reach barrier 14 within 5 s; "
+            "its last datagram arrived 6.2 s ago, at barrier 13"
+        )
         return self.miss(late, barrier=14)
 
     def fault_missing_first(self) -> int:

@@ -95,7 +95,9 @@ def test_who_does_not_come_is_named(lab: Lab, tmp_path: Path) -> None:
     assert time.monotonic() - began_s < PATIENCE_S + 2
     (missing,) = said.of("missing")
     assert missing["missing_node"] == "bob"
-    sentence = f"bob did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; it has never answered"
+    sentence = (
+        f"bob did not reach barrier 0 within {PATIENCE_S * 1000:.0f} ms; it has never answered"
+    )
     assert missing["text"] == sentence
     assert said.log.count(sentence) == 1
     assert [bye["status"] for bye in said.of("bye")] == [3]

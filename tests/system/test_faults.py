@@ -145,7 +145,9 @@ def test_a_silent_controller_stops_traffic(
         run.process.send_signal(signal.SIGCONT)
         result = run.end()
     assert_partial(result, "")
-    heartbeat = f"no heartbeat of the controller for {HEARTBEAT_TIMEOUT_S * 1000:.0f} ms: this node stops"
+    heartbeat = (
+        f"no heartbeat of the controller for {HEARTBEAT_TIMEOUT_S * 1000:.0f} ms: this node stops"
+    )
     assert result.sentence.count(heartbeat) == 1
 
 
