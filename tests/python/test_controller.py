@@ -255,7 +255,7 @@ def test_why_a_run_ended_has_room_or_is_said_to_have_none(tmp_path: Path) -> Non
     directory.begin_summary({"nodes": ["node"] * 20_000, "errors": []})
     directory.end_in_place({"nodes": ["node"] * 20_000, "errors": ["the disk is full"]})
     assert b"the disk is full" in (tmp_path / "summary.json").read_bytes()
-    with pytest.raises(RunError, match="has no room for the reason of the end"):
+    with pytest.raises(RunError, match="has no room for the reason why the run ended"):
         directory.end_in_place({"nodes": ["node"] * 30_000, "errors": []})
 
 

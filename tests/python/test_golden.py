@@ -322,7 +322,7 @@ def test_a_configuration_of_another_run_is_found(run: Path, cli: Command) -> Non
     (run / CONFIGURATION).write_text(yaml.safe_dump(other))
     sealing.seal(run)
     said = cli.prints("verify", run, status=2)
-    assert "NO plan       plan.json was not made of configuration.yaml" in said
+    assert "NO plan       plan.json does not follow from configuration.yaml" in said
 
 
 # --- damaged -------------------------------------------------------------------------------------

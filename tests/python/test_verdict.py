@@ -147,7 +147,7 @@ def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:
     (judge,) = clause_judges([clause("lost_frames", "== 0")], [trial])
     judged = judge.verdict({}, {(trial.id, trial.repeat)})
     assert (judged["judged"], judged["verdict"]) == (0, "INCONCLUSIVE")
-    assert judged["reason"] == "nothing was measured that it is about"
+    assert judged["reason"] == "no value of its measure was measured"
 
 
 @pytest.mark.rows
@@ -286,7 +286,7 @@ def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path, cli
     photograph = directory / "photographs" / "rack.jpg"
     photograph.write_bytes(b"\xff\xd8cables")
     (late,) = [check for check in checks(directory) if check.name == "file"]
-    assert late.words == "photographs/rack.jpg is not sealed: it came later"
+    assert late.words == "photographs/rack.jpg is not sealed: it was added after the seal"
     assert cli("sign", directory, "--key", key).status == 0
     assert failures(directory) == []
     flip(photograph, 3)

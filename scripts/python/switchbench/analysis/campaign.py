@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Joining the rounds of a campaign as one run, which is judged, shown and verified as any run.
+"""Joining of a campaign's rounds into one run, which is judged, shown and verified as any run.
 
 A host port that was cabled to several ports of the device becomes one port for each, named by both
 (`p11@node3:e0`). Its host and its cable remain single elements, so that location can tell a bad
@@ -25,16 +25,16 @@ from .summary import remade
 pa, pc = map(Later, ("pyarrow", "pyarrow.compute"))
 
 Names = Mapping[str, str]
-"""New names of a round's ports by the names in the round."""
+"""Names of ports in the campaign, by their names in one round."""
 STRIDE = 1000
-"""Distance of trial numbers between rounds: trials of round 3 are 3001, 3002 and so on."""
-_ONCE = ("hello", "ready")  # records that a node repeats in each round
+"""Offset of trial numbers per round: the trials of round 3 are 3001, 3002 and so on."""
+_ONCE = ("hello", "ready")  # records that are kept from the first round only
 
 
 def summarize(
     directory: Path, whole: Run, rounds: Mapping[int, Path], left: Sequence[str]
 ) -> SummaryDocument:
-    """Write tables, plan and summary of the rounds measured so far into a campaign's directory.
+    """Write the tables, plan and summary of all rounds measured so far to a campaign's directory.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def summarize(
 
 
 def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
-    """Return the rounds as one run, and for each round the new names of its ports."""
+    """Join the runs of all rounds to one run; return it, and each round's new port names."""
     ports: dict[str, Port] = {}
     names: dict[int, dict[str, str]] = {}
     for number, run in runs.items():
@@ -124,7 +124,7 @@ def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
 
 
 def _change(number: int, names: Names) -> Any:
-    """Return the function that turns rows of a round's table into rows of the whole."""
+    """Return the function that converts a round's table to the campaign's names and numbers."""
     quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
 
     def named(found: re.Match[str]) -> str:

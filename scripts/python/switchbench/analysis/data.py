@@ -83,7 +83,7 @@ class FlowColumns:
 
 @dataclass(frozen=True)
 class Spans:
-    """Interval results of a plan: the payload rate of each flow between two marks."""
+    """Interval results of a plan: the payload rate of each flow in each interval."""
 
     phase: Ints
     src: Ints
@@ -98,14 +98,14 @@ class Spans:
 
 @dataclass
 class Measured:
-    """Results of one run: its summary and the columns of its tables."""
+    """Summary and table columns of one run, as figures and reports use them."""
 
     directory: Path
     summary: SummaryDocument
     # a sentence for each part that could not be read
     damage: list[str] = field(default_factory=list)
     modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
-    # ordered by module, else as in the site; the ends of flows are their places in this list
+    # ordered by module, else as in the site; src and dst of flows are indices into this list
     ports: list[str] = field(default_factory=list)
     _tables: dict[str, pa.Table] = field(default_factory=dict)
     _flows: dict[tuple[int, int, str], FlowColumns | None] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Measured:
         self._clocks = clocks
 
     def flows(self, plan: PlanEntry) -> FlowColumns | None:
-        """Return a plan's flows as reported by their destinations; None where none was."""
+        """Return a plan's flows, with the counts of their destinations; None if there are none."""
         key = plan_key(plan)
         if key not in self._flows:
             phase, src, dst, rows = self._of_plan("flows", plan)
@@ -170,8 +170,8 @@ class Measured:
     def spans(self, plan: PlanEntry) -> Spans | None:
         """Return a plan's interval results; None where there are none.
 
-        In a transfer each flow's last span with payload is left out, with those behind it: a
-        finished flow delivers nothing more (doc/reference/measures.md, "Interval results").
+        In a transfer, the interval in which a flow ends and all later intervals of the flow are
+        left out (doc/reference/measures.md, "Interval results").
         """
         phase, src, dst, rows = self._of_plan("intervals", plan)
         from_ms, to_ms, payload = map(rows.floats, ("from_ms", "to_ms", "payload_bytes"))
@@ -183,7 +183,9 @@ class Measured:
         return Spans(*(column[mine] for column in every)) if mine.any() else None
 
     def times(self, plan: PlanEntry, kind: str) -> Histogram | None:
-        """Return a plan's times of a kind of model.LATENCY_KINDS, with corrected clocks.
+        """Return the histogram of a plan's times of one kind, with corrected clocks.
+
+        `kind`: one of model.LATENCY_KINDS.
 
         None if none were measured.
         """
@@ -202,7 +204,7 @@ class Measured:
         return Histogram(times, count=total) if total else None
 
     def _of_plan(self, table: str, plan: PlanEntry) -> tuple[Ints, Ints, Ints, Rows]:
-        """Return phase and port indices of all rows of a plan; -1 for an unknown port."""
+        """Return the rows of a plan in a table: phases, source and destination indices, rows."""
         rows = NOTHING
         if table in self._tables:
             names = ("trial", "repeat", "network")
@@ -216,12 +218,12 @@ class Measured:
         return rows.floats("phase").astype(np.int32), src, dst, rows
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
-        """Return the phases of a plan of the summary, in order."""
+        """Return the summary's entries of a plan's phases, in order."""
         return self._phases.get(plan_key(plan), [])
 
     @cached_property
     def names(self) -> list[str]:
-        """Shown name of each port: its host, where all hosts have one port of the same name."""
+        """Return each port's shown name: its host, if every host has one port of the same name."""
         same = len({port.partition(":")[2] for port in self.ports}) == 1
         return [port.partition(":")[0] if same else port for port in self.ports]
 
@@ -274,7 +276,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
 
 
 def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
-    """Return the ports, module by module; within one in natural order (node2 before node10)."""
+    """Return the ports sorted by module, then in natural order (node2 before node10)."""
     names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
     if not modules:
         return names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Judgement of a run's clauses as its records arrive.
+"""Judgement of a run's clauses while its records arrive.
 
 A clause fails if any valid value violates the limit. Otherwise the clause is INCONCLUSIVE if a
 value was not observed, a trial is missing, or the tester may have been the limit. In a
@@ -31,9 +31,9 @@ from .tester import beyond_hosts, lost_in_network
 
 
 def _lesser(result: PhaseResult, relative: bool) -> ByPort:
-    """Return for each port the lesser of its sent and received rates, in percent of line.
+    """Return by port the lower of its sent and received rate, in percent of line.
 
-    `relative` gives percent of the median port's rate instead.
+    `relative`: in percent of the median port's rate instead.
     """
     both: ByPort = {}
     for shares in (result.shares.source, result.shares.destination):
@@ -46,12 +46,12 @@ def _lesser(result: PhaseResult, relative: bool) -> ByPort:
 
 
 def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
-    """Return the sum of flows' values by port, counting each flow at both ends."""
+    """Return by port the sum of its flows' values; each flow counts at both ends."""
     ends = NameIndex.of(port for pair in flows.pairs for port in pair)
     return m.sum_by_port(ends, np.repeat(values, 2))
 
 
-# measures of ports, and whether each is relative to the median port
+# measures of ports; true: relative to the median port
 _RELATIVE = {"percent_of_line": False, "uniformity_percent": True}
 _LOSS = ("lost_frames", "loss_percent")
 
@@ -59,9 +59,9 @@ _LOSS = ("lost_frames", "loss_percent")
 def measured(
     measure: Measure, result: PhaseResult, over: str, is_limited: bool
 ) -> Floats | ByPort | float | None:
-    """Return the values of a measure in a phase: of its flows, of its ports, or one of the phase.
+    """Return a phase's values of a measure: by flow, by port, or one for the phase.
 
-    With `is_limited` losses count only the frames that the network lost for certain.
+    `is_limited`: for a loss, count only frames that the network lost for certain.
     """
     flows, entry = result.flows, result.entry
     if measure.key not in _LOSS:
@@ -94,11 +94,11 @@ INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 FAILURES_NAMED = 20  # failures listed for one clause, the worst first
 
-TrialKey = tuple[int, int]  # trial, repeat
+TrialKey = tuple[int, int]  # number of the trial and of the repeat
 
 
 class ValueLocation(NamedTuple):
-    """Place where a value was observed; None: not applicable, as the phase of a sum over phases."""
+    """Place where a value was measured; None: not applicable, as the phase of a sum over phases."""
 
     trial: int | None = None
     repeat: int | None = None
@@ -114,7 +114,7 @@ class ValueLocation(NamedTuple):
         return filled("ValueLocationEntry", self)
 
     def words(self, over: str) -> str:
-        """Return the place in words: what the value describes, and where it was observed."""
+        """Name the flow, port or phase of the value, and the trial, in words."""
         trial = f"trial {self.trial} {self.pattern}"
         if over == "flow":
             return f"{self.src} -> {self.dst} in {trial} phase {self.phase}"
@@ -127,17 +127,18 @@ class ValueLocation(NamedTuple):
 
 
 class JudgedValue(NamedTuple):
-    """Value to judge, with its place."""
+    """Value to judge, with the place where it was measured."""
 
     value: float | None
     at: ValueLocation
-    limited: bool = False  # whether the tester limits the value: it may be larger
+    limited: bool = False  # true: the tester limits the value
 
 
 def together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
-    """Return the values of several phases reduced to one, with its place.
+    """Reduce the values of several phases to one value, with its place.
 
-    The place is the phase that has this value, else the trial if all values are of one trial.
+    The place is the phase that has exactly this value; else the trial, if all values are of one
+    trial.
     """
     known = [sample.value for sample in samples if sample.value is not None]
     value = m.REDUCERS[reduce](known) if known else None
@@ -149,7 +150,7 @@ def together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
     return JudgedValue(value, place, any(sample.limited for sample in samples))
 
 
-SAMPLES_MOST: Final = 8  # samples that are kept for a value of several phases
+SAMPLES_MOST: Final = 8  # samples kept until they are reduced to one
 
 
 def keep(samples: list[JudgedValue], sample: JudgedValue, reduce: str) -> None:
@@ -165,7 +166,7 @@ def keep(samples: list[JudgedValue], sample: JudgedValue, reduce: str) -> None:
 
 @dataclass
 class ClauseJudge:
-    """Judge of one clause: the values that were observed so far, and the verdict on them."""
+    """Judgement of one clause: counts of its values so far, and the verdict."""
 
     clause: Clause
     wanted: set[TrialKey]  # trials to which the clause applies
@@ -175,20 +176,20 @@ class ClauseJudge:
     limited: int = 0
     worst: JudgedValue | None = None
     worst_badness: float = 0.0
-    # heap of the worst failures
+    # heap of the worst failures: badness, order, value
     failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)
     gathered: dict[Any, list[JudgedValue]] = field(default_factory=dict)
-    # reason by port why its host is suspected to be the limit
+    # by port: why its host may be the limit
     limits: dict[str, str] = field(default_factory=dict)
     trials: set[TrialKey] = field(default_factory=set)
 
     @property
     def is_of_plans(self) -> bool:
-        """Return whether the clause is judged by the summary's entries of plans."""
+        """Return whether the clause judges pattern totals, the summary's entries of plans."""
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
-        """Judge one measured phase, if the clause's `where` selects its trial."""
+        """Judge the values of one phase, if the clause's `where` selects its trial."""
         trial = result.key.trial, result.key.repeat
         if trial not in self.wanted:
             return
@@ -207,7 +208,7 @@ class ClauseJudge:
                 keep(samples, sample, self.clause.measure.over_phases)
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Judge a plan of several phases by its entry, if the clause applies to whole plans."""
+        """Judge the entry of a plan, if the clause judges pattern totals."""
         measure = self.clause.measure
         if not self.is_of_plans or trial not in self.wanted:
             return
@@ -223,10 +224,10 @@ class ClauseJudge:
         self._judge(JudgedValue(value if whole else None, here))
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
-        """Return the clause's entry of the summary's `expectations`, after the last phase.
+        """Judge the values over several phases; return the clause's entry in `expectations`.
 
-        `unsure` has trials whose mean over repeats is not sure enough, with the reason;
-        `not_needed` has repeats that were skipped because the mean was sure.
+        `unsure`: trials whose mean over repeats is inconclusive, with the reason. `not_needed`:
+        repeats that were skipped because the mean was already conclusive.
         """
         wanted = self.wanted - not_needed
         for samples in self.gathered.values():
@@ -263,7 +264,7 @@ class ClauseJudge:
         )
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """Yield the values of a phase; of a tester-limited one only certain values, if any."""
+        """Yield a phase's values; of a tester-limited phase only certain values, else None."""
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
@@ -300,9 +301,10 @@ class ClauseJudge:
             self.worst, self.worst_badness = sample, badness
 
     def _is_past_saving(self, known: float) -> bool:
-        """Return whether a clause fails whatever the unobserved values are.
+        """Return whether the clause fails at any values of the unobserved samples.
 
-        A further value can only lower a minimum, and only raise any other combination.
+        `known`: the combination of the observed values. Further values can only lower it if it is a
+        min, and only raise it otherwise.
         """
         if self.clause.holds(known):
             return False
@@ -328,14 +330,14 @@ class ClauseJudge:
         if missing:
             doubts.append(f"{len(missing)} of {len(wanted)} trials were not measured")
         if not self.judged and not doubts:
-            doubts.append("nothing was measured that it is about")
+            doubts.append("no value of its measure was measured")
         return doubts
 
 
 def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list[ClauseJudge]:
-    """Return a judge of each clause; a clause that can never be judged is invalid.
+    """Create the judge of each clause; raise ConfigurationError if a clause selects no trial.
 
-    Clauses are parsed, and the trials of each are selected, before any traffic.
+    This happens before any traffic.
     """
     every, judges = list(trials), []
     for spec in expectations:
@@ -354,9 +356,9 @@ def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list
 def clause_entry(
     clause: Clause, worst: float | None, doubts: Sequence[str], *, failed: int, **seen: object
 ) -> ClauseEntry:
-    """Return the summary's entry of a clause, from its worst value and counts.
+    """Return a clause's entry for the summary, from its worst value and counts.
 
-    `doubts` are reasons why a clause without failures is inconclusive.
+    `doubts`: reasons that make a clause without failures INCONCLUSIVE.
     """
     margin = None if worst is None else clause.margin(worst)
     return filled(
@@ -380,9 +382,9 @@ SCOPE = "Covers these clauses and this run only; not a conformance certificate."
 
 
 def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status: str) -> Entry:
-    """Return the verdict of a run and its sentence.
+    """Return the verdict of a run, with a sentence on it.
 
-    A partial run keeps FAIL; its PASS becomes INCONCLUSIVE.
+    If a run is partial, FAIL remains and PASS becomes INCONCLUSIVE.
     """
     counts = Counter(clause["verdict"] for clause in expectations)
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
@@ -410,7 +412,7 @@ def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status:
 
 
 def left_out(about: Entry) -> list[str]:
-    """Return a sentence for each host that the run excluded."""
+    """Return a sentence for each host that the run excluded, with the reason."""
     hosts = about.get("excluded_hosts", [])
     return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
 
@@ -421,7 +423,7 @@ def counts_words(failed: int, inconclusive: int, passed: int) -> str:
 
 
 def _tested(about: Entry) -> str:
-    """Return the tested switches by model, serial number and firmware, for a sentence."""
+    """Return the tested switches as the subject of a sentence: model, serial number, firmware."""
     switches = about.get("switches", [])
     if not switches:
         return "The system under test"
@@ -434,9 +436,9 @@ def _tested(about: Entry) -> str:
 
 
 def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool = True) -> int:
-    """Return the exit status of a run: 3 before 1, 4 and 0.
+    """Return a run's exit status: 3 (incomplete), else 1 (FAIL), else 4 (INCONCLUSIVE), else 0.
 
-    `judged`: whether anything that was requested could be judged.
+    `judged`: false if nothing that was requested could be judged.
     """
     if status != "complete":
         return 3

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults and findings of a run: the summary's `location` and `findings`.
+"""Computation of the summary's `location` and `findings`.
 
-Tables, screens, report and clauses take their words from this list (doc/reference/measures.md,
+Tables, screens, report and clauses take their words from these entries (doc/reference/measures.md,
 "Location" and "Findings"). Suspects come from one inference over all flows and their paths
 (`location`). Other findings are losses by hosts, by foreign traffic and by oversubscription, and
 losses that no element explains.
@@ -52,39 +52,39 @@ from .location.inference import locate
 from .location.wired import paths_of
 from .tester import SOME_RANK, without_hosts
 
-MOST_FLOWS = 100  # findings of one kind
+MOST_FLOWS = 100  # flows or ports with a finding of one kind
 MOST_UNTESTED = 100
-NOISE = 0.01  # share of lost frames that suspects may leave unexplained by chance
+NOISE = 0.01  # share of lost frames that may stay unexplained by chance
 UNITS = {"capacity": ("Mbit/s", 1e-6), "size": ("bytes", 1.0)}
-TIMES = ("s", "us", "s/GB")  # units of measures that no suspect explains
-WARNINGS = ("duplication", "reordering")  # kinds of suspects that are only warnings
+TIMES = ("s", "us", "s/GB")  # no suspect explains measures in these units
+WARNINGS = ("duplication", "reordering")  # suspects of these kinds are only warnings
 CAUSES = {
     "sender_host": "{count} of its flows never left its host",
     "receiver_host": "{count} for it were dropped in its host",
     "other_traffic": "{count} for it were lost while frames of other senders took its line",
-    "late_sender": "{count} for it may have found a full queue, as senders fell behind and sent at "
-    "once what was due",
+    "late_sender": "{count} for it may have met a full queue: senders fell behind and then sent "
+    "all overdue frames at once",
 }
 ODD = {  # unit of the count, and sentence, by kind
-    "unfinished": ("byte", "{count} of its transfer had not come when nothing moved any more"),
-    "forged": ("frame", "{count} with numbers that their sender can't have reached: not counted"),
-    "misdelivered": ("frame", "{count} arrived that are another port's"),
+    "unfinished": ("byte", "{count} of its transfer had not arrived when the transfer stalled"),
+    "forged": ("frame", "{count} with sequence numbers above their sender's: not counted"),
+    "misdelivered": ("frame", "{count} for other ports arrived here"),
 }
 
 
 class _Odd(NamedTuple):
-    """Kind of an odd count, and the flow or port that has it."""
+    """Key of an anomaly: its kind, and the flow or port that has it."""
 
     kind: str
     ends: tuple[str, ...]
 
 
-KEPT_CLEAN = 8  # phases without loss that are kept during a run
-FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
+KEPT_CLEAN = 8  # phases without loss that stay in memory during a run
+FALLS = 0.7  # intervals are kept of flows that fell below this share of their mean
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _COUNTS = ("sent", "delivered", "lost")
 _JUDGED = ("duplicated", "reordered", "corrupted")
-# Columns of Observations, and what a value is that no flow of a phase has.
+# Columns of Observations, each with the value that stands for a missing column.
 _NONE: Mapping[str, float] = {
     **dict.fromkeys((*_COUNTS, *_RATES, "retransmitted"), nan), **dict.fromkeys(_JUDGED, 0.0),
 }  # fmt: skip
@@ -94,24 +94,24 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass
 class _ObservedPhase:
-    """Facts of one phase and the columns of its flows, a row for each flow."""
+    """Facts of one phase, and columns with one row for each of its flows."""
 
     facts: PhaseFacts
     columns: Columns
-    # row, port and frames
+    # misdelivered frames: flow's row, port, count
     misdelivered: list[tuple[int, int, int]] = field(default_factory=list)
-    # values of IntervalRows for these rows
+    # columns of IntervalRows
     spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))
 
     @property
     def is_bad(self) -> bool:
-        """Return whether frames of the phase were lost, misdelivered, duplicated or corrupted."""
+        """Return whether frames were lost, misdelivered, duplicated or corrupted."""
         odd = any(self.columns[name].any() for name in ("duplicated", "corrupted"))
         return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or odd)
 
 
 def _columns(flows: int, **known: NDArray[Any]) -> Columns:
-    """Return the columns of a phase; a column without a known value takes no memory."""
+    """Return the columns of a phase; omit columns without a known value, to save memory."""
     return {name: np.broadcast_to(none, flows) for name, none in _NONE.items()} | known
 
 
@@ -119,28 +119,28 @@ class Locator:
     """Collector of the summary's `location` and `findings`, phase by phase."""
 
     def __init__(self, run: Run) -> None:
-        """Make a collector that has seen no phase yet."""
+        """Create a collector for a run, before its first phase."""
         self._site = run.site
-        self._lab = run.site.lab is not None  # all hosts share one machine
+        self._lab = run.site.lab is not None  # in a lab all hosts share one machine
         self._names = [port.name for port in run.site.ports]
         self._number = {name: number for number, name in enumerate(self._names)}
         self._odd: Counter[_Odd] = Counter()
-        self._odd_first: dict[_Odd, PhaseEntry] = {}  # first phase of each
+        self._odd_first: dict[_Odd, PhaseEntry] = {}  # first phase with each anomaly
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
         self._phases: list[_ObservedPhase] = []
-        # Records of pairs that a connectivity check did not reach, by trial and repeat.
+        # `unreachable` records of connectivity checks, by trial and repeat.
         self._unreachable: dict[tuple[int, int], tuple[Trial, list[Record]]] = {}
-        # Numbered pairs, by pattern and parts, then by network and phase.
+        # Pairs of each phase, by the trial's flows (_flows_key), then by network and phase.
         self._pairs: defaultdict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
         self.lines: dict[str, int] = {}  # layer-1 rates of ports, as nodes reported them
-        # Lost frames that hosts explain and their phases, by port and cause.
+        # Lost frames due to hosts, and the phases with such losses, by port and cause.
         self.host_frames: Counter[tuple[str, str]] = Counter()
         self.host_phases: Counter[tuple[str, str]] = Counter()
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
-        """Add one measured phase.
+        """Add one phase; skip losses that a suite's search provokes.
 
-        Losses that a suite's search provokes (bursts, addresses beyond a table) are no faults.
+        A search provokes loss by bursts, or by more addresses than a table holds. This is no fault.
         """
         self._made = None
         odd = _odd_flows(result)
@@ -154,32 +154,32 @@ class Locator:
         self._odd_first = dict.fromkeys(odd, result.entry) | self._odd_first
 
     def unreachable(self, record: Record, trial: Trial) -> None:
-        """Record a pair whose probes in a connectivity check did not all arrive."""
+        """Store a pair whose probes in a connectivity check did not all arrive."""
         self._made = None
         self._unreachable.setdefault((trial.id, trial.repeat), (trial, []))[1].append(record)
 
     def forget_clean(self) -> None:
-        """Drop all but the last few phases without loss, to bound the memory of a long run."""
+        """Drop all phases without loss except the last few, to bound the memory of a long run."""
         clean = [phase for phase in self._phases if not phase.is_bad]
         if len(clean) > 2 * KEPT_CLEAN:
             bad = [phase for phase in self._phases if phase.is_bad]
             self._phases = [*clean[-KEPT_CLEAN:], *bad]
 
     def location(self) -> LocationEntry:
-        """Return the summary's `location`."""
+        """Compute the summary's `location`."""
         return self._make()[0]
 
     def findings(self) -> list[FindingEntry]:
-        """Return the findings, errors first."""
+        """Compute the summary's `findings`, errors first."""
         return self._make()[1]
 
     def suspects_by_port(self) -> dict[str, str]:
-        """Return the fault that each port is suspected of, the most certain of several."""
+        """Return for each suspected port its fault, the most certain of several."""
         suspects = reversed(self.location()["suspects"])
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Give each failed clause on the network a suspect as its reason.
+        """Add a suspect as the reason to each clause that the network failed.
 
         A suspect at the ports of the clause's worst value comes first.
         """
@@ -207,7 +207,7 @@ class Locator:
         lost = float(np.nansum(observations.lost))
         explained = sum(one.frames for one in found.suspects)
         explained += sum(one.frames for one in found.expected)
-        left = lost  # all losses, however small
+        left = lost  # of all losses, also small ones
         if explained:
             left = min(found.unexplained, lost - explained)
             left = left if left > NOISE * lost else 0.0
@@ -240,7 +240,7 @@ class Locator:
         return location, findings
 
     def _observe(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
-        """Take the rows of a phase; return by port misdelivered frames whose flow is unknown."""
+        """Store the rows of a phase; return by port the misdelivered frames of unknown flows."""
         flows = result.flows
         self.lines |= result.lines
         frames = transports.of(result.entry["transport"]).frames
@@ -251,7 +251,7 @@ class Locator:
             place = result.key.network, result.key.phase
             self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
         columns = _columns(len(flows), src=src.astype(np.int32), dst=dst.astype(np.int32))
-        if frames:  # NaN where the two ends of a flow contradict each other
+        if frames:  # NaN if the two ends of a flow contradict each other
             lost, explained = without_hosts(result)
             self.host_frames.update(explained)
             self.host_phases.update(explained.keys())
@@ -296,7 +296,7 @@ class Locator:
         return {port: count for port, count in left.items() if count > 0}
 
     def observations(self) -> Observations:
-        """Return the observations of all phases."""
+        """Join the observations of all phases."""
         phases = [*self._phases, *self._checks()]
         sizes = [len(phase.columns["src"]) for phase in phases]
         begins = np.cumsum([0, *sizes]).tolist()
@@ -307,7 +307,7 @@ class Locator:
         strays = []
         spans = [np.zeros((4, 0))]
         for phase, begin, size in zip(phases, begins, sizes, strict=False):
-            # Columns are kept once: a run has millions of rows.
+            # Each column exists once in memory: a run has millions of rows.
             phase.columns = {name: column[begin : begin + size] for name, column in columns.items()}
             strays += [(begin + row, at, frames) for row, at, frames in phase.misdelivered]
             spans.append(phase.spans + np.array([[begin], [0], [0], [0]]))
@@ -322,7 +322,7 @@ class Locator:
         )
 
     def _checks(self) -> Iterator[_ObservedPhase]:
-        """Yield the connectivity checks with lost probes, as rows of all pairs of the trial."""
+        """Yield connectivity checks with lost probes, with one row for each pair of the trial."""
         for key, (trial, records) in self._unreachable.items():
             counts = {
                 (r["src"], r["dst"]): (r.get("sent") or 0, r.get("received") or 0) for r in records
@@ -348,9 +348,10 @@ class Locator:
                 yield _ObservedPhase(facts, columns)
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
-        """Return the pairs of a trial, as known from other trials of its pattern.
+        """Return the pairs of a trial, taken from another trial with the same flows.
 
-        Otherwise all pairs, if the trial has as many flows.
+        If there is no such trial, return all pairs of ports, provided that the trial has as many
+        flows.
         """
         known = self._pairs.get(_flows_key(trial), {})
         if not known and trial.flows == len(names) * (len(names) - 1):
@@ -361,12 +362,12 @@ class Locator:
 
 
 def _flows_key(trial: Trial) -> str:
-    """Return a key that is equal for trials with the same flows."""
+    """Return a key that is equal for trials of the same flows."""
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
 
 
 def _spans(result: m.PhaseResult, columns: Columns, row_of: Mapping[Pair, int]) -> Floats:
-    """Return the intervals of flows that lost frames or fell far below their mean."""
+    """Return the intervals of flows that lost frames or fell far below their mean rate."""
     spans = result.intervals
     if spans is None or not len(spans.flow):
         return np.zeros((4, 0))
@@ -386,21 +387,21 @@ def _spans(result: m.PhaseResult, columns: Columns, row_of: Mapping[Pair, int]) 
 
 
 def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
-    """Return layer-1 rates in the window; NaN if flows wait for each other or end by themselves."""
+    """Return the flows' layer-1 rates in the window; NaN if flows have no set rate or duration."""
     flows = result.flows
     if trial.traffic in WAITING or trial.traffic == "transfer":
         return dict.fromkeys(_RATES, np.full(len(flows), nan))
     offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
     intended = m.intended_line_bps(flows)
     if not transports.of(result.entry["transport"]).frames:
-        # With closed load the intended rate of a flow is its share of its port's load.
+        # For closed-loop transports, a flow's intended rate is its share of its port's load.
         ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
         percent, bps = trial.load.percent, trial.load.bps
         lines = m.lines_of(ports, result.lines)
         loads = np.full(len(lines), bps or nan) if percent is None else lines * percent / 100
         share = loads / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1)
         intended = share[ports.place]
-    if result.burst_bps is not None:  # rate during a burst
+    if result.burst_bps is not None:  # the intended rate applies within bursts
         intended = offered = result.burst_bps
     off = flows.window_off | flows.has_role("copy")
     return {
@@ -484,7 +485,7 @@ def _of_suspect(one: Entry) -> FindingEntry:
 
 
 def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator[FindingEntry]:
-    """Yield a finding for each flow or port, the greatest counts first; those left share one."""
+    """Yield findings of one kind, the highest counts first; the last one sums up further flows."""
     for kind, (noun, words) in ODD.items():
         some = [one for one in counts.most_common() if one[0].kind == kind]
         for odd, count in some[:MOST_FLOWS]:
@@ -504,7 +505,7 @@ def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator
 def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
     count = location["unexplained_frames"]
     if count:
-        beside = " beside the suspects" if location["suspects"] else ""
+        beside = " in addition to the suspects' losses" if location["suspects"] else ""
         lost = f"{format.of(count, 'frame')} lost{beside}"
         yield _finding("unexplained", "warning", count, f"{lost}: no element explains them")
 
@@ -534,11 +535,11 @@ def _of_expected(one: Entry) -> FindingEntry:
 
 
 def _odd_flows(result: m.PhaseResult) -> dict[_Odd, int]:
-    """Return the flows with impossible sequence numbers, and the transfers that were cut off."""
+    """Return the flows with forged sequence numbers, and the transfers that did not complete."""
     flows, entry = result.flows, result.entry
     if transports.of(entry["transport"]).frames:
         kind, counts = "forged", m.or_zero(flows["forged"])
-    # an undrained transfer; the window is not its time
+    # an incomplete transfer has no valid duration
     elif entry["traffic"] == "transfer" and entry["drained"] is False:
         sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
         kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)

@@ -2,7 +2,7 @@
 """Formulas of the measures, as in doc/reference/measures.md.
 
 Pure functions of the tables' columns, with one element for each flow and NaN for a value that was
-not observed. A single value of None was not observed, and a sum with an unknown part is unknown.
+not observed. A single value that was not observed is None. A sum with an unknown addend is unknown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Values = Iterable[float | None] | Floats
 
 
 def _known(values: Values) -> tuple[list[float], bool]:
-    """Return the known values, and whether all values are known."""
+    """Return the values that are not None or NaN, and whether that is all of them."""
     if isinstance(values, np.ndarray):
         seen = ~np.isnan(values)
         whole = bool(seen.all())
@@ -59,26 +59,26 @@ def _known(values: Values) -> tuple[list[float], bool]:
 
 
 def total(values: Values) -> float | None:
-    """Return the sum; None if any value is unknown, or there are none."""
+    """Return the sum of the values; None if a value is unknown or there are no values."""
     known, whole = _known(values)
     return sum(known) if known and whole else None
 
 
 def total_int(values: Values) -> int | None:
-    """Return the sum of counts as an int; None when any part, or everything, is unknown."""
+    """Return the sum of counts as an int; None if a count is unknown or there are no counts."""
     result = total(values)
     return None if result is None else int(result)
 
 
 def total_known(values: Values) -> int | None:
-    """Return the sum of the known counts; None instead of 0 where a part is unknown."""
+    """Return the sum of the known counts; None if that is 0 and a count is unknown."""
     known, whole = _known(values)
     events = int(sum(known))
     return events if events or (known and whole) else None
 
 
 def _of_known(reduce: Callable[[list[float]], float]) -> Callable[[Values], float | None]:
-    """Return the function that reduces the known ones of some values; None where there is none."""
+    """Return a function that applies `reduce` to known values; without one it returns None."""
 
     def found(values: Values) -> float | None:
         known, _ = _known(values)
@@ -96,7 +96,10 @@ REDUCERS: dict[str, Callable[[Values], float | None]] = {
 
 
 def reduced(values: Values, by: Reduce) -> float | None:
-    """Return one figure of many values, by a name in REDUCERS, or a function if all are known."""
+    """Reduce many values to one number, with the reducer of that name or a function.
+
+    A name is a key of REDUCERS. A function is applied only if all values are known; else None.
+    """
     if isinstance(by, str):
         return REDUCERS[by](values)
     known, whole = _known(values)
@@ -109,12 +112,12 @@ def ratio(value: float | None, base: float | None, scale: float = 1.0) -> float 
 
 
 def as_int(value: float | None) -> int | None:
-    """Return a count of a column as an int; None for NaN."""
+    """Convert a count, read from a column of floats, to an int; None for NaN."""
     return None if value is None or np.isnan(value) else int(value)
 
 
 def observed(values: Floats) -> list[float | None]:
-    """Return a column as a list, with None for NaN."""
+    """Convert a column to a list in which None replaces NaN."""
     column = values.astype(object)
     column[np.isnan(values)] = None
     found: list[float | None] = column.tolist()
@@ -130,9 +133,10 @@ def packets_of(
     transport: str,
     flows: PhaseFlows,
 ) -> Packets:
-    """Return the sizes of the packets of RDMA flows.
+    """Return path MTU and header bytes of the packets of each RDMA flow.
 
-    They follow from the options, the `port-open` records (by port and transport) and the path MTU.
+    The sizes follow from the options of transport verbs, from the `port-open` records (`opened`, by
+    port and transport) and from the flow's path MTU.
     """
     mtu = np.where(
         flows.reported("source"), flows["sent_path_mtu_bytes"], flows["received_path_mtu_bytes"]
@@ -145,7 +149,7 @@ def packets_of(
 
 
 def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> Packets:
-    """Return the path MTU of a flow, and its layer-1 overhead by packet and by message."""
+    """Return an RDMA flow's path MTU, and its layer-1 overhead per packet and message."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET
     else:
@@ -157,9 +161,10 @@ def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None)
 
 
 def line_bits(flows: PhaseFlows, end: str) -> Floats:
-    """Return the layer-1 bits of flows in the windows of one end, `sent` or `received`.
+    """Return each flow's layer-1 bits in the window of one end, `sent` or `received`.
 
-    The bits are exact if frames are counted, else computed by packets or full TCP segments.
+    The bits are exact for transports that count frames. For verbs and tcp they are computed from
+    the payload, as RDMA packets or full TCP segments.
     """
     payload = flows[f"{end}_window_payload_bytes"]
     if (packets := flows.packets) is not None:
@@ -179,7 +184,7 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
 
 
 def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
-    """Return the payload of a full TCP segment, and its other layer-1 bytes.
+    """Return for each flow the payload and the overhead of a full TCP segment, in layer-1 bytes.
 
     The kernel of one end, `sent` or `received`, reports both (TCP_INFO); else MTU 1500 is assumed.
     """
@@ -191,34 +196,34 @@ def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
 
 
 def per_second(amount: Floats, span_ns: Floats) -> Floats:
-    """Return a rate per second over a window in ns; NaN without a window."""
+    """Return the rate per second of an amount over a window in ns; NaN for a window of 0 ns."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found: Floats = np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
     return found
 
 
 def payload_bps(flows: PhaseFlows) -> Floats:
-    """Return the throughput of flows in bit/s: payload verified in the destination's window."""
+    """Return each flow's throughput in bit/s: payload verified in the receiver's window."""
     return per_second(8.0 * flows["received_window_payload_bytes"], flows["received_window_ns"])
 
 
 def offered_payload_bps(flows: PhaseFlows) -> Floats:
-    """Return the payload in bit/s that sources sent in their windows."""
+    """Return the payload in bit/s that each flow's source sent in its window."""
     return per_second(8.0 * flows["sent_window_payload_bytes"], flows["sent_window_ns"])
 
 
 def delivered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that destinations verified in their windows."""
+    """Return the layer-1 bit/s that each flow's destination verified in its window."""
     return per_second(line_bits(flows, "received"), flows["received_window_ns"])
 
 
 def offered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that sources sent in their windows."""
+    """Return the layer-1 bit/s that each flow's source sent in its window."""
     return per_second(line_bits(flows, "sent"), flows["sent_window_ns"])
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the intended layer-1 bit/s: the offered ones times intended by sent frames."""
+    """Return each flow's intended layer-1 bit/s: offered bit/s x intended frames / sent frames."""
     offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
@@ -228,16 +233,16 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
 
 # --- lost frames and drops -----------------------------------------------------------------------
 
-# States of phases that were stopped with frames in flight: no frame counts as lost.
+# Phases in these states were stopped with frames in flight, so that their loss is unknown.
 UNSETTLED = ("flooded", "stopped")
 
 
 def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
-    """Return the lost frames, or messages, of each flow: offered - (delivered + corrupted).
+    """Return each flow's lost frames (or messages): offered - (delivered + corrupted).
 
     Counts are over the whole trial, after the drain. Delivered frames are distinct: each sequence
-    number counts once, without duplicates. NaN is unknown, as in a phase that was stopped with
-    frames in flight.
+    number counts once, without duplicates. NaN: the loss is unknown, for example in a phase that
+    was stopped with frames in flight.
     """
     if not flows.settled:
         return np.full(len(flows), np.nan)
@@ -247,14 +252,17 @@ def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
-    """Return by flow the percentage of its offered frames that were lost."""
-    with np.errstate(invalid="ignore"):  # of none offered none is lost
+    """Return the percentage of each flow's offered frames that were lost."""
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: no frame was offered
         found: Floats = 100.0 * lost_frames(flows) / flows["sent_frames"]
     return found
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
-    """Return by flow the distinct frames delivered beyond those offered: a fault of counting."""
+    """Return by how many distinct frames each flow delivered more than were offered to it.
+
+    A surplus is a fault of counting.
+    """
     more = flows["received_frames"] - flows["sent_frames"]
     found: Floats = or_zero(np.maximum(more, 0.0))
     return found
@@ -264,12 +272,12 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return a function that reads a frame count of destinations; NaN where no frames count."""
+    """Return a function that reads a count of received frames; NaN where frames are not counted."""
     return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
 
 
 def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """Return a function that computes a value from the histogram of each flow."""
+    """Return a function that applies `value` to the latency histograms of each flow."""
     return lambda flows: np.array(
         [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
     )
@@ -295,20 +303,20 @@ DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
 
 
 def flow_column(flows: PhaseFlows, name: str) -> Floats:
-    """Return the column that a measure's `flow` names: of the table `flows`, or of DERIVED."""
+    """Return the flows' values of a measure: the column `name`, or the DERIVED one."""
     return DERIVED[name](flows) if name in DERIVED else flows[name]
 
 
-# Measures of ports that are sums of two columns: received, and sent.
+# Measures of ports that add two columns: the receive direction's and the send direction's.
 _PORT_SUMS = {"host_drops": ("dropped_receive", "dropped_send"),
               "discards": ("rx_discards", "tx_discards")}  # fmt: skip
 
 
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return the column that a measure's `port` names: of the table `ports`, or a sum of two.
+    """Return the ports' values of a measure: the column `name` of `ports`, or a sum of two.
 
-    Known parts are summed. A sum of 0 drops in a host needs both directions; a sum of 0 discards
-    of a device needs one of them. Otherwise it is NaN.
+    A sum adds the known directions. Where it is 0, it counts only if enough is known, else it is
+    NaN: both directions for drops in a host, one direction for discards of a device.
     """
     if name not in _PORT_SUMS:
         return ports.floats(name)
@@ -325,31 +333,33 @@ ByPort = dict[str, float | None]
 
 
 def lines_of(ports: NameIndex[str], line_bps: Mapping[str, int]) -> Floats:
-    """Return the line rate of each port; NaN if unknown."""
+    """Return the line rate of each port in bit/s; NaN if unknown."""
     found = np.array([*map(line_bps.get, ports.names)], dtype=np.float64)
     found[found == 0] = np.nan
     return found
 
 
 def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
-    """Return the sums of values by port; None where a part is unknown."""
+    """Return for each port the sum of its flows' values; None if one of them is unknown."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
 
 
 @dataclass(frozen=True)
 class PortShares:
-    """Rates by port in percent of line: sent data that arrived, received data, and sent data."""
+    """Rates of each port in percent of line: sent and delivered, received, and offered."""
 
     source: ByPort
     destination: ByPort
-    offered: ByPort  # only of flows that the port generates
+    offered: ByPort  # without flows that the port only forwards
 
 
 def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = False) -> PortShares:
-    """Return percent of line rate by port; None where the line, or the rate of a flow, is unknown.
+    """Return each port's rates in percent of line rate.
 
-    `every`: include flows whose window was not as agreed.
+    None: the port's line rate, or the rate of one of its flows, is unknown.
+
+    `every`: include flows whose measurement window was longer or shorter than agreed.
     """
 
     def percent(ports: NameIndex[str], rates: Floats) -> ByPort:
@@ -374,12 +384,12 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     )
 
 
-# Frames by source, destination (None: unknown) and the wrong port where they arrived.
+# Frame counts by source, destination (None: unknown) and the wrong port that received the frames.
 MisdeliveredFrames = Counter[tuple[str | None, str | None, str]]
 
 
 def phase_label(entry: PhaseEntry) -> str:
-    """Return a phase in a few words for people, by its entry of the summary."""
+    """Name a phase in a few words for people, from its entry in the summary."""
     return f"trial {entry['trial']} {entry['pattern']} phase {entry['phase']}"
 
 
@@ -395,28 +405,28 @@ class PhaseResult:
     every: PhaseFlows  # all flows, including idle ones
     ports: Rows  # rows of `ports`
     misdelivered: MisdeliveredFrames
-    # frames by port that other traffic may have displaced (tester.displaced_frames)
+    # lost frames by port whose room foreign traffic may have taken (tester.displaced_frames)
     displaced: dict[str, int] = field(default_factory=dict)
     burst_bps: Floats | None = None  # rate of each flow during a burst (phases.burst_line_bps)
     intervals: Any = None  # phases.Intervals
 
     @property
     def frame_bytes(self) -> list[int]:
-        """Return the sizes of the frames; for messages the size of the smallest frame."""
+        """Return the frame size in bytes; of messages, the size of the smallest frame."""
         sizes = self.entry["frame_bytes"] or LEAST_FRAME
         return sizes if isinstance(sizes, list) else [sizes]
 
     @property
     def label(self) -> str:
-        """Return the phase in a few words, for people."""
+        """Return the phase's name in a few words, for people."""
         return phase_label(self.entry)
 
 
 def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
-    """Return the CPU seconds of all machines in a phase, kernel included: span x cpus - idle.
+    """Return the CPU seconds that all machines used in a phase: span x CPUs - idle time.
 
-    `machines`: by node. Of nodes on one machine, which report nearly equal values, the highest
-    counts.
+    The kernel's time is included. `machines`: the machine of each node. Nodes on one machine report
+    nearly equal values, of which the highest counts.
     """
     busy = nodes.floats("cpu_span_s") * nodes.floats("cpus") - nodes.floats("cpu_idle_s")
     by_machine: ByPort = {}

@@ -4,9 +4,9 @@
 records/summary_form.toml declares their keys, doc/reference/measures.md has the formulas. A key
 without an observation is None.
 
-A phase runs with the clock offsets that were known at its start. The `clock` records report what
-was learned later: by how much each node was off in it, and within which bound
-(doc/reference/latency.md, "Clocks").
+A phase runs with the clock offsets that were known at its start. Later `clock` records report the
+error of each node's offset in the phase, and the bound of this error (doc/reference/latency.md,
+"Clocks").
 """
 
 from __future__ import annotations
@@ -53,17 +53,18 @@ from .tester import (
     windows_off,
 )
 
-LOWEST_SHOWN = 5  # flows of a phase with the deepest falls below their mean
+LOWEST_SHOWN = 5  # flows listed with the lowest interval relative to their mean
 
-# States of a phase that a node may report, the cause first.
+# States of a phase that nodes report; of several, the first one in this list counts.
 _STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 
 
 @cache
 def _counted() -> list[tuple[str, str, str, Reduce, str]]:
-    """Return the counts of a phase: key, column of flows, of ports, reduction, transports.
+    """Return how to compute each count of a phase: key, columns, reduction, transports.
 
-    Counts of clauses are measures; the form of the summary declares the others.
+    Each is (key, column of flows, column of ports, reduction, transports that have the count).
+    Measures declare the counts that clauses can judge, the form of the summary all other counts.
     """
     measures = [one for one in MEASURES.values() if one.reduce and "." not in one.entry]
     return [
@@ -75,32 +76,32 @@ def _counted() -> list[tuple[str, str, str, Reduce, str]]:
 
 
 class PhaseResults:
-    """Maker of phase results, from the rows of a phase and the run's nodes and ports."""
+    """Builder of the results of each phase, from its rows and the run's nodes and ports."""
 
     def __init__(self, run: Run) -> None:
-        """Prepare the results of a run, without any record yet."""
+        """Prepare the results of a run, before its first record."""
         self.clocks = ClockTable(
             {port.name: node.name for node in run.site.processes for port in node.ports}
         )
         self._hellos: list[Entry] = []
         self._in_lab = run.site.launcher.in_lab
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
-        self.opened: dict[tuple[str, str], Record] = {}  # by port and transport
-        self._machines: dict[str, str] = {}  # by node
-        self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
+        self.opened: dict[tuple[str, str], Record] = {}  # `port-open` records by port and transport
+        self._machines: dict[str, str] = {}  # machine by node
+        self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # line rates of ports
 
     def greet(self, record: Record) -> None:
-        """Record a node's `hello`."""
+        """Store a node's `hello` record."""
         self._hellos.append(filled("NodeEntry", record))
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
 
     def nodes(self) -> list[Entry]:
-        """Return the summary's nodes, in the site's order."""
+        """Return the nodes for the summary, in the site's order."""
         return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
 
     def open_port(self, record: Record) -> None:
-        """Record a node's `port-open`."""
+        """Store a node's `port-open` record."""
         self.opened[record["port"], record["transport"]] = record
         self._lines.clear()
 
@@ -113,7 +114,7 @@ class PhaseResults:
         rows: PhaseRows,
         misdelivered: m.MisdeliveredFrames,
     ) -> m.PhaseResult:
-        """Return a phase's result with its entry; `trial` has the settings of its network."""
+        """Compute a phase's result with its entry of the summary, in one network."""
         lines, every = self._line_rates(trial, part, key), rows.flows()
         nodes, ports = rows.rows("phases"), rows.rows("ports")
         self.clocks.correct(rows.moment, every.times)
@@ -139,7 +140,7 @@ class PhaseResults:
         intervals = Intervals.of(rows.rows("intervals"), off, trial.traffic == "stream")
         shares = m.port_shares(flows, lines)
         starts = nodes.floats("start_run_ns")
-        starts = starts[~np.isnan(starts)]  # agreed start, in run time
+        starts = starts[~np.isnan(starts)]  # agreed starts, in run time
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
         limits = host_limits(every, ports, nodes, short, window_s, lines)
         entry = filled(
@@ -155,7 +156,7 @@ class PhaseResults:
             latency=phase_latency(flows.times),
             flows=len(flows),
             flows_observed=int(flows.whole.sum()),
-            loss_location=filled("LossLocationEntry", ports=[]),  # nothing is known yet
+            loss_location=filled("LossLocationEntry", ports=[]),  # filled in below
             intervals=interval_entry(intervals, off),
             state=how,
             tester_limited=limits,
@@ -174,20 +175,20 @@ class PhaseResults:
         return result
 
     def _cpu(self, nodes: Rows, flows: PhaseFlows) -> dict[str, float | bool | None]:
-        """Return the CPU time of a phase, and whether polling workers occupied a core each."""
+        """Return a phase's CPU times, and whether its workers polled."""
         names = set(nodes.texts("node"))
         workers = {hello["worker"] for hello in self._hellos if hello["node"] in names}
         cpu_s = m.machine_cpu_s(nodes, self._machines)
         delivered = m.total(flows["received_payload_bytes"])
         return {
             "cpu_s": cpu_s,
-            "cpu_process_s": m.total(nodes.floats("cpu_s")),  # without the kernel's own
+            "cpu_process_s": m.total(nodes.floats("cpu_s")),  # without the kernel's own CPU time
             "cpu_s_per_gb": m.ratio(cpu_s, delivered, m.GIGA),
             "polling": None if workers <= {None} else "poll" in workers,
         }
 
     def _line_rates(self, trial: Trial, part: Part, key: PhaseKey) -> dict[str, int]:
-        """Return the layer-1 rates of a part's ports, as reported by nodes, else as in the site."""
+        """Return the layer-1 rates of a network's ports: as nodes report them, else the site's."""
         place = (key.trial, key.repeat, key.network)
         if place not in self._lines:
             lines = {}
@@ -202,7 +203,7 @@ class PhaseResults:
 
 
 def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Entry:
-    """Return the setting of a phase: pattern, size, load, ranks."""
+    """Return the settings of a phase for its entry: pattern, size, load, ranks."""
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     networks = [one.network for one in trial.parts]
     return filled(
@@ -224,13 +225,13 @@ def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> E
 
 
 def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
-    """Return the intended load in percent of line.
+    """Return the intended load in percent of line; None if the trial has none.
 
-    The mean over the part's ports, whose rates may differ.
+    The result is the mean over the network's ports, whose line rates may differ.
     """
     load = trial.load
     if trial.traffic == SCHEDULE:
-        return None  # a step waits for the one before
+        return None  # dependent steps have no load
     if load.percent is not None:
         return load.percent
     bps = load.bps
@@ -300,17 +301,17 @@ def _counts(
 
 
 def reduced(flows: PhaseFlows) -> dict[str, float | None]:
-    """Return measures that reduce all flows to one figure, by key; None if a value is unknown."""
+    """Return by key the measures that reduce all flows to one value; None if a value is unknown."""
     return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
 
 
 def burst_line_bps(
     trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
 ) -> Floats | None:
-    """Return each flow's rate during a burst; None if the traffic has no bursts.
+    """Return each flow's layer-1 rate during a burst; None if the traffic has no bursts.
 
-    Bursts may offer ports more than their line rate. Infinite for a network beside streams of
-    bytes, which fill the line at any rate.
+    Bursts may offer ports more than their line rate. The rate is infinite in a network that
+    shares its lines with byte streams, since these fill a line at any rate.
     """
     if trial.own and network not in trial.own:
         return np.full(len(flows), np.inf)
@@ -331,18 +332,19 @@ def burst_line_bps(
 
 @dataclass(frozen=True)
 class Intervals:
-    """Interval results of a phase: bytes of each flow between two consecutive times."""
+    """Interval results of a phase: the payload of each flow in each of its intervals."""
 
     pairs: Sequence[Pair]  # flows in order of first appearance
-    flow: Numbers  # index into `pairs` of each span
+    flow: Numbers  # index into `pairs`, by span
     spans: Rows
-    mbps: Floats  # payload rate of each span
+    mbps: Floats  # payload rate, by span
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Return the spans; of a finished flow the last span with payload is left out.
+        """Return a phase's interval results, without the end of finished flows.
 
-        Flows of a transfer are finished, and flows whose window was not as agreed (`off`).
+        A flow is finished in a transfer, and if its window was not as agreed (`off`). Its last
+        interval with payload and all later intervals are left out.
         """
         places = NameIndex.of(spans.pairs())
         pairs, flow = places.names, places.place
@@ -355,14 +357,14 @@ class Intervals:
 
     @property
     def lowest(self) -> tuple[Numbers, Numbers]:
-        """Return flows, and the place of the slowest span of each (the first of equals)."""
+        """Return the flows, and for each the index of its slowest span (the first of equals)."""
         order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
         flows, first = np.unique(self.flow[order], return_index=True)
         return flows, order[first]
 
 
 def before_last(flow: Numbers, something: Bools) -> Bools:
-    """Return the spans that precede the last span with payload of their flow."""
+    """Return True for each span before the last span of its flow in which `something` is true."""
     last = np.full(int(flow.max(initial=-1)) + 1, -1)
     last[flow[something]] = np.flatnonzero(something)
     found: Bools = np.arange(len(flow)) < last[flow]
@@ -370,7 +372,7 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
 
 
 def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
-    """Return the `intervals` of a phase's entry, without flows whose window was wrong."""
+    """Return the `intervals` of a phase's entry; leave out flows with a wrong window."""
     spans, size = intervals.spans, len(intervals.pairs)
     flows, first = intervals.lowest
     in_it = np.array([intervals.pairs[flow] not in off for flow in flows.tolist()], dtype=bool)
@@ -415,9 +417,9 @@ _SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes
 def plan_entry(
     trial: Trial, entries: Sequence[PhaseEntry], ended: Mapping[str, Record]
 ) -> PlanEntry:
-    """Return the entry of a whole plan in one network, from the entries of its phases.
+    """Return the entry of a plan, over all its phases in one network.
 
-    The plan's time and throughput count only phases that the tester did not limit.
+    Throughput counts only phases that are not tester-limited.
     """
     fair = [entry for entry in entries if not entry["tester_limited"]]
     known = [entry for entry in fair if entry["throughput"]["min"] is not None]
@@ -426,7 +428,7 @@ def plan_entry(
     rates = {name: [entry["throughput"][name] for entry in fair] for name in _OVER_PHASES}
     throughput = {name: by(rates[name]) for name, by in _OVER_PHASES.items()}
     windows = [entry["window_s"] or 0.0 for entry in fair]
-    if throughput["total"] is not None:  # the mean of totals is weighted by windows
+    if throughput["total"] is not None:  # the total is weighted by the windows
         weighted = sum(map(mul, rates["total"], windows))
         throughput["total"] = weighted / sum(windows) if any(windows) else None
     return filled(
@@ -449,44 +451,44 @@ ASKED = "asked for"
 
 
 class NodeClock(NamedTuple):
-    """A node's clock in one phase, which used `used_ns` as the offset to run time."""
+    """Clock of a node in one phase; the phase used the offset `used_ns` to run time."""
 
-    shift_ns: int  # offset as known later - offset used
+    shift_ns: int  # offset found later less the offset used
     used_ns: int
     bound_ns: int
 
 
 class ClockTable:
-    """Clocks of nodes by phase, by which one-way delays are corrected."""
+    """Clocks of nodes by phase; they correct one-way delays."""
 
     def __init__(self, nodes: Mapping[str, str]) -> None:
-        """Make a table without clocks; `nodes`: the node of each port."""
+        """Create a table without clocks; `nodes`: the node of each port."""
         self._nodes = nodes
         self._ready: dict[str, Record] = {}
         self._wall_offset_ns: int | None = None  # UTC - run time
         self._phases: dict[Moment, dict[str, NodeClock]] = {}
-        self._bounds: dict[str, float | None] = {}  # greatest bound of all phases by node
+        self._bounds: dict[str, float | None] = {}  # max bound over all phases, by node
 
     def take_ready(self, record: Record) -> None:
-        """Record a node's `ready`: its clock, and how the clock follows run time."""
+        """Store the clock that a node's `ready` record describes."""
         self._ready[record["node"]] = record
         wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
         if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:
             self._wall_offset_ns = wall_ns - offset_ns
 
     def utc(self, run_ns: int | None) -> str | None:
-        """Return run time as UTC, by the first node that reported its wall clock."""
+        """Convert run time to UTC, by the first node that reported its wall clock."""
         if run_ns is None or self._wall_offset_ns is None:
             return None
         since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
         try:
             moment = datetime.fromtimestamp(since_1970_ms / 1e3, UTC)
-        except (OverflowError, ValueError, OSError):  # beyond the calendar's range
+        except (OverflowError, ValueError, OSError):  # a date that the calendar lacks
             return None
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def take(self, moment: Moment, nodes: Rows) -> None:
-        """Record each node's clock in a phase, from rows of `phases`."""
+        """Store each node's clock in a phase, from the rows of `phases`."""
         names = ("clock_bound_ns", "clock_offset_ns", "clock_shift_ns")
         columns = (m.observed(nodes.floats(name)) for name in names)
         for node, bound_ns, offset_ns, shift_ns in zip(nodes.texts("node"), *columns, strict=True):
@@ -500,23 +502,26 @@ class ClockTable:
                 self._phases.setdefault(moment, {})[node] = clock
 
     def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
-        """Correct the one-way delays of each flow."""
+        """Correct the one-way delays of each flow by the clocks of its two ends."""
         for pair, times in flows.items():
             shift = self._shift(moment, pair) if ONE_WAY in times else None
             if shift is not None:
                 times[ONE_WAY] = times[ONE_WAY].moved_by(*shift)
 
     def forget(self, moment: Moment) -> None:
-        """Forget a phase."""
+        """Remove the clocks of a phase."""
         self._phases.pop(moment, None)
 
     def shift_ns(self, moment: Moment, ends: Pair) -> int:
-        """Return the correction of a flow's one-way delays, in ns."""
+        """Return the correction of a flow's one-way delays in ns."""
         shift = self._shift(moment, ends)
         return 0 if shift is None else shift[0]
 
     def _shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
-        """Return shift and bound of a flow's one-way delays in ns; None for unknown clocks."""
+        """Return the correction of a flow's one-way delays and its bound, in ns.
+
+        None if a clock is unknown.
+        """
         src, dst = (self._nodes.get(end, "") for end in ends)
         if src == dst:
             return 0, 0
@@ -528,7 +533,7 @@ class ClockTable:
         ids = {record.get("clock_id") for record in ready}
         asked = any(record.get("clock_reason") == ASKED for record in ready)
         if len(ids) == 1 and None not in ids and not asked:
-            # The ends share an unmeasured clock: its error cancels out.
+            # Both ends have the same clock, whose error cancels out.
             return source.used_ns - destination.used_ns, 0
         shift_ns = destination.shift_ns - source.shift_ns
         return shift_ns, source.bound_ns + destination.bound_ns
@@ -547,7 +552,7 @@ class ClockTable:
 
 
 def clock_sentence(clocks: Iterable[Entry]) -> str | None:
-    """Return a sentence on the nodes' clocks; None if none is known."""
+    """Return a sentence on the nodes' clocks; None if no clock is known."""
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
         return None
@@ -568,15 +573,15 @@ def clock_sentence(clocks: Iterable[Entry]) -> str | None:
 
 # --- ports over all phases ------------------------------------------------------------------------
 
-ALIKE = 0.97  # loads with a greater ratio count as equal
+ALIKE = 0.97  # two loads with a higher ratio count as equal
 
-# Of the ports of one phase: their numbers, percent of line rate where no host limited the port, the
-# same relative to the phase's median port, and lost frames; NaN: not known.
+# Arrays over the ports of one phase: port numbers, percent of line rate (NaN: tester-limited), this
+# rate relative to the phase's median port, and lost frames; NaN: unknown.
 Numbered = tuple[Numbers, Floats, Floats, Floats]
 
 
 def _directions(parts: Sequence[Numbered], size: int) -> Iterator[Entry]:
-    """Yield the summary's statistics of each port as one end, from those of all phases."""
+    """Yield for each port its statistics as source, or as destination, over all phases."""
     numbers, percents, relative, lost = map(np.concatenate, zip(*parts, strict=True))
     columns: list[Floats] = [
         *_medians(numbers, percents, size),
@@ -597,7 +602,7 @@ def _directions(parts: Sequence[Numbered], size: int) -> Iterator[Entry]:
 
 
 def _medians(numbers: Numbers, values: Floats, ports: int) -> tuple[Floats, Floats]:
-    """Return by port the median and the minimum of the known values; NaN where there are none."""
+    """Return for each port the median and the min of its known values; NaN without values."""
     known = ~np.isnan(values)
     order = np.argsort(values[known])
     small = numbers[known][order].astype(np.min_scalar_type(ports))  # small integers sort faster
@@ -610,21 +615,21 @@ def _medians(numbers: Numbers, values: Floats, ports: int) -> tuple[Floats, Floa
 
 
 class PortTable:
-    """Gatherer of the summary's `ports`, phase by phase."""
+    """Collector of the summary's `ports`, phase by phase."""
 
     def __init__(self, site: Site, opened: Mapping[tuple[str, str], Record]) -> None:
-        """Take the site's ports, and the `port-open` records by port and transport.
+        """Create the table of the site's ports; `opened`: `port-open` records by port, transport.
 
-        The table has the order of the site, or that of a device's front.
+        Ports have the order of the site, or of the device's ports.
         """
         self._opened = opened
         front = site.device.ports if site.device else ()
         order = {name: place for place, name in enumerate(front)}
         ports = sorted(site.ports, key=lambda port: order.get(port.switch_port or "", 0))
-        self._one_host = site.lab is not None  # the load of one port is a load of all
+        self._one_host = site.lab is not None  # all ports share one machine's CPUs
         self._ports = {port.name: port for port in ports}
         self._number = {name: number for number, name in enumerate(self._ports)}
-        # of sources and of destinations by transport, for each phase
+        # by transport: for each phase, statistics of sources and of destinations
         self._ends: dict[str, tuple[list[Numbered], list[Numbered]]] = {}
         self._slowest: dict[tuple[str, str], list[Entry]] = {}  # phases by port and transport
         self._variants: dict[tuple[str, str], dict[str, None]] = {}
@@ -633,11 +638,11 @@ class PortTable:
     def add(self, result: m.PhaseResult, transport: str) -> None:
         """Add one measured phase.
 
-        Ranks in dependent steps have different loads, so their ports can't be compared; a rate that
-        the tester limited does not count.
+        Ranks in dependent steps have different loads, so that the rates of their ports are not
+        compared. A tester-limited rate does not count.
         """
         alike = result.entry["traffic"] != SCHEDULE
-        # Ports of whose flows some begin or end at a host that was the limit.
+        # Ports with a flow that begins or ends at a host that was the limit.
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
         if limited:
             every = self._one_host or SOME_RANK in limited
@@ -667,19 +672,19 @@ class PortTable:
                 self._slowest.setdefault((port, transport), []).append(place)
 
     def lose_link(self, port: str) -> None:
-        """Record that the port's link went down."""
+        """Count that a port's link went down."""
         self._downs[port] += 1
 
     def use(self, rows: Rows, transport: str) -> None:
-        """Record how frames of each port were sent and received, from rows of `ports`."""
+        """Store how the frames of each port were sent and received, from rows of `ports`."""
         for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
             if variant:
                 self._variants.setdefault((port, transport), {})[variant] = None
 
     def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
-        """Return an entry for each port and transport with flows, in the site's order.
+        """Return an entry for each port and transport that had flows, in the site's order.
 
-        `suspects`: suspected fault by port.
+        `suspects`: the suspected fault of each port.
         """
         found = []
         for transport, directions in sorted(self._ends.items()):
@@ -710,7 +715,7 @@ class PortTable:
 def chain_entries(
     device: Device, trials: Mapping[tuple[int, int], Trial], phases: Iterable[Entry]
 ) -> Iterator[Entry]:
-    """Yield the loss and delay of each phase through a chain of the device's ports, by passes."""
+    """Yield loss and delay of each phase through a chain of device ports, in total and per pass."""
     for phase in phases:
         (part,) = trials[phase["trial"], phase["repeat"]].parts
         places = sorted(device.ports.index(str(port.switch_port)) for port in part.ranks)
@@ -731,14 +736,14 @@ def chain_entries(
 
 
 def _intended(result: m.PhaseResult, end: str, ports: Iterable[str]) -> Floats:
-    """Return the intended load of each port as a share of its line rate, at most 1.
+    """Return each port's intended load as a share of its line rate, at most 1.
 
-    1 if all ports had equal loads, or if the load is unknown.
+    Return a single 1 if all ports had equal loads, or if the load is unknown.
     """
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, m.intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / m.lines_of(places, result.lines), 1.0)
-    # TCP intends only what the network lets it send.
+    # The intended load of TCP is only what the network lets it send.
     is_load_known = (
         transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sealing of a results directory: acceptance clauses fixed before traffic, manifest, signature.
 
-manifest.json has the SHA-256 of every file of the directory, and the run's identity. The directory
-determines it byte by byte, so that a change of the manifest shows, too. Signatures are detached
-ones of OpenSSH's ssh-keygen. Their namespace `switchbench` keeps a signature for another purpose (a
-mail, a commit) from passing for a run's.
+manifest.json has the SHA-256 of every file of the directory, and the run's identity. The files of
+the directory determine the manifest byte by byte, so that a change of the manifest shows, too.
+Signatures are detached ones of OpenSSH's ssh-keygen. They have the namespace `switchbench`, so that
+a signature of a mail or a commit is no valid signature of a run.
 
 The verification of a directory prints one line for each check. A failed check names the file; the
 remaining checks are still made.
@@ -54,14 +54,14 @@ SIGNATURE = f"{MANIFEST}.sig"
 
 
 class SealedFile(TypedDict):
-    """Entry of a file in a manifest."""
+    """Entry of one file in a manifest: its size and hash."""
 
     bytes: int
     sha256: str
 
 
 def files_of(directory: Path) -> list[str]:
-    """Return the names of all files that a manifest of the directory lists.
+    """Return the names of all files that the directory's manifest has to list.
 
     Files in subfolders are included.
     """
@@ -84,12 +84,12 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _is_utf8(name: str) -> bool:
-    """Return whether a name is UTF-8: Python turns other bytes into lone surrogates."""
+    """Return whether a file's name is UTF-8. Python turns other bytes into lone surrogates."""
     return not re.search("[\ud800-\udfff]", name)
 
 
 def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
-    """Return the manifest's text for the given files."""
+    """Return the text of a manifest that lists the given files."""
     summary = load_summary(directory)
     run, verdict = summary["run"], summary.get("verdict")
     value = {
@@ -118,7 +118,7 @@ def entry_of(path: Path) -> SealedFile:
 
 
 def load(directory: Path) -> dict[str, SealedFile]:
-    """Return the files in the manifest of a directory.
+    """Read the manifest of a directory, and return the entries of its files.
 
     ConfigurationError if the manifest is missing, damaged or newer.
     """
@@ -128,20 +128,20 @@ def load(directory: Path) -> dict[str, SealedFile]:
         load_summary(directory)  # raises an error if this is no results directory
     gone = (
         f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench "
-        f"table {directory} --again` makes the summary of what was measured)"
+        f"table {directory} --again` rebuilds the summary from the tables)"
     )
     files: dict[str, SealedFile] | None = read_document(path, SCHEMA, gone).get("files")
     if not isinstance(files, dict) or SUMMARY not in files:
-        raise damaged(path, f"it lists no {SUMMARY}")
+        raise damaged(path, f"it has no entry of {SUMMARY}")
     for name, entry in files.items():
         strange = name.startswith("/") or ".." in name.split("/") or not _is_utf8(name)
         if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
-            raise damaged(path, f"at the file {name!a}")
+            raise damaged(path, f"the entry of {name!a} is not valid")
     return files
 
 
 def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
-    """Yield a sentence for each file that differs from its entry in the manifest."""
+    """Yield a sentence for each file that is missing or differs from its entry in the manifest."""
     for name, entry in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
@@ -152,7 +152,7 @@ def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[st
 
 
 def refuse_missing(directory: Path) -> None:
-    """Refuse a sealed directory that lacks a sealed table: a new seal would cover less."""
+    """Raise ConfigurationError if a sealed file is missing: a new seal would hide the gap."""
     if not (directory / MANIFEST).exists():
         return
     gone = [name for name in load(directory)
@@ -165,19 +165,19 @@ def refuse_missing(directory: Path) -> None:
 
 
 def is_signed(directory: Path) -> bool:
-    """Return whether the manifest is signed."""
+    """Return whether the directory's manifest has a signature."""
     return (directory / SIGNATURE).exists()
 
 
 def seal(directory: Path) -> None:
-    """Write the manifest of all present files; a signed manifest remains."""
+    """Write the manifest of all files in the directory; keep a signed manifest as it is."""
     if not is_signed(directory):
         files = {name: entry_of(directory / name) for name in files_of(directory)}
         replace_bytes(directory / MANIFEST, content(directory, files))
 
 
 def renew(directory: Path) -> None:
-    """Seal a directory again after a command changed a file; one that was never sealed stays so."""
+    """Update the manifest after a command changed a file; do nothing without a manifest."""
     if (directory / MANIFEST).exists():
         seal(directory)
 
@@ -188,7 +188,7 @@ NAMESPACE = "switchbench"
 
 
 def sign(directory: Path, key: Path) -> Path:
-    """Seal a directory and sign its manifest; return the signature's file."""
+    """Seal a directory, sign its manifest, and return the path of the signature."""
     _refuse_other_key(key)
     seal(directory)
     replace_bytes(directory / SIGNATURE, _signature(directory / MANIFEST, key))
@@ -196,7 +196,7 @@ def sign(directory: Path, key: Path) -> Path:
 
 
 def try_key(key: Path) -> None:
-    """Sign a test message, so that an unusable key is reported before traffic."""
+    """Sign a test message, so that an unusable key is reported before the run begins."""
     _refuse_other_key(key)
     with TemporaryDirectory(prefix="switchbench-") as folder:
         message = Path(folder) / "message"
@@ -210,7 +210,7 @@ def _signature(message: Path, key: Path) -> bytes:
 
 
 def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
-    """Return the owner of the signing key as ssh-keygen reports, and whether the key is allowed.
+    """Verify a signature; return the key's owner by ssh-keygen, and whether the key is allowed.
 
     `allowed`: an allowed_signers file of ssh-keygen(1). ConfigurationError says what is wrong with
     the signature.
@@ -241,7 +241,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
 
 def _refuse_other_key(key: Path) -> None:
     text = _read(key)
-    # A public key stands for the secret one in ssh-agent.
+    # ssh-keygen takes a public key if ssh-agent has the secret key.
     if "PRIVATE KEY-----" not in text and not text.startswith(("ssh-", "ecdsa-", "sk-")):
         raise ConfigurationError(f"{key} is not a secret key of ssh-keygen")
 
@@ -258,9 +258,10 @@ def _read(path: Path) -> str:
 
 
 def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
-    """Return the output of `ssh-keygen -Y` on a message; `refusal`: of what fails, in words.
+    """Run `ssh-keygen -Y` on a message, and return its output.
 
-    The program asks for a passphrase at the terminal by itself.
+    ssh-keygen itself asks for a passphrase at the terminal. `refusal`: words for an error message
+    that say what failed.
     """
     try:
         done = subprocess.run(
@@ -280,7 +281,7 @@ def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
 
 
 def _last_line(output: bytes) -> str:
-    """Return the last line of ssh-keygen's output that is neither empty nor a progress message."""
+    """Return the last line of ssh-keygen's output, except empty lines and progress messages."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
     lines = [line for line in lines if line and not line.startswith("Signing data on")]
     return lines[-1].removeprefix("Enter passphrase: ").rstrip(".") if lines else ""
@@ -289,14 +290,14 @@ def _last_line(output: bytes) -> str:
 # --- clauses fixed before traffic --------------------------------------------------------------
 
 # The clauses are written in their canonical form, whose SHA-256 is that of the file, and the hash
-# is the first event of the tables: whoever has noted the hash knows that the clauses were not
-# changed afterwards.
+# is the first event of the tables. A person who has written the hash down can check later that
+# nobody changed the clauses.
 
 RECORD = "clauses"  # type of the record
 
 
 def fix_clauses(run: Run, directory: RunDirectory) -> None:
-    """Write the acceptance clauses and their hash before the first node starts."""
+    """Write the acceptance clauses and their hash to the results before the first node starts."""
     if not run.expectations:
         return
     replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
@@ -312,9 +313,9 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
 
 
 def changed_clauses(sha256: str | None, directory: Path) -> str | None:
-    """Return a sentence on what changed since clauses were fixed before traffic; None for nothing.
+    """Return a sentence if the clauses were changed after the run began, else None.
 
-    `sha256`: hash of the clauses; None where there are none.
+    `sha256`: hash of the clauses in the directory; None if it has no clauses.
     """
     if sha256 is None:
         return None
@@ -323,13 +324,13 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
     except OSError:
         found = ""
     if found != sha256:
-        return f"{CLAUSES} is not what was fixed before traffic: the clauses were changed since"
+        return f"{CLAUSES} was changed after the clauses were fixed before traffic"
     try:
         first = next(Tables(directory, ()).events(), None)
     except ConfigurationError:
         first = None
     if first is None or first.get("type") != RECORD:
-        return "the table `events` does not begin with the clauses' hash, which was its first row"
+        return "the table `events` lacks its first row, the hash of the clauses"
     if first.get("sha256") != sha256:
         return "the first row of the table `events` has the hash of other clauses"
     return None
@@ -340,7 +341,7 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
 
 @dataclass(frozen=True)
 class VerifyCheck:
-    """Outcome of one check; `holds` is None where nothing could or had to be checked."""
+    """Outcome of one check; `holds` is None if there was nothing to check."""
 
     name: str
     holds: bool | None
@@ -350,7 +351,7 @@ class VerifyCheck:
 def verify(
     directory: Path, allowed: Path | None = None, clauses: str | None = None, again: bool = True
 ) -> Iterator[VerifyCheck]:
-    """Yield all checks in order; ConfigurationError if there is nothing to check.
+    """Yield the checks of a sealed directory; raise ConfigurationError if it has no results.
 
     Parameters
     ----------
@@ -359,9 +360,9 @@ def verify(
     allowed
         File of allowed signers; with it a signature is required.
     clauses
-        Agreed hash of the clauses.
+        Hash of the clauses that the parties agreed on.
     again
-        Whether the verdict is computed again.
+        Recompute the verdict from the tables.
     """
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is not a results directory")
@@ -383,7 +384,7 @@ def verify(
         yield VerifyCheck("files", True, words)
     for name in files_of(directory):
         if name not in sealed:
-            yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
+            yield VerifyCheck("file", None, f"{name} is not sealed: it was added after the seal")
     if not is_signed(directory):
         none = None if allowed is None else False
         yield VerifyCheck("signature", none, f"{directory} is not signed")
@@ -394,7 +395,7 @@ def verify(
         except ConfigurationError as error:
             yield VerifyCheck("signature", False, str(error))
     if changed:
-        yield VerifyCheck("verdict", None, "not judged again: files were changed")
+        yield VerifyCheck("verdict", None, "not recomputed, because files were changed")
         return
     if (directory / MANIFEST).read_bytes() != content(directory, sealed):
         yield VerifyCheck("manifest", False, f"{MANIFEST} was changed")
@@ -427,7 +428,7 @@ def verify(
 def _verdict(
     directory: Path, summary: SummaryDocument, again: SummaryDocument | SwitchbenchError
 ) -> Iterator[VerifyCheck]:
-    """Yield the checks of the verdict and its basis, recomputed from plan and tables."""
+    """Recompute the verdict from plan and tables, and yield a check of each thing it rests on."""
     if isinstance(again, SwitchbenchError):
         raise ConfigurationError(
             f"the verdict on the acceptance clauses can't be recomputed from the tables: {again} "
@@ -438,17 +439,18 @@ def _verdict(
     except ConfigurationError:
         kept = None
     if kept != read_plan(directory).effective:
-        yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
+        yield VerifyCheck("plan", False, f"{PLAN} does not follow from {CONFIGURATION}")
     version = summary["run"]["versions"].get("switchbench")
     hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
-    # The nodes' version is the command's: other nodes are refused. None: no node reported it.
+    # All nodes have the command's version, since others are rejected. None: no node reported it.
     measured_by = next((one.get("version") for one in hellos), None)
     if measured_by not in (None, version):
-        words = f"{SUMMARY} says that it was made by {version}, and the tables by {measured_by}"
+        words = f"{SUMMARY} names version {version}, but the nodes had version {measured_by}"
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    # Another version may know more, but must judge equally; the verdict's scope may differ.
+    # A newer version may compute more values, but must reach the same verdict; its scope may
+    # differ.
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
     scope = {} if whole else {"scope": None}
     different = [
@@ -463,10 +465,10 @@ def _verdict(
     if verdict:
         outcome = f"{verdict['verdict']}: {verdict['sentence']}"
     if different:
-        words = f"{SUMMARY} is not what the tables amount to: {', '.join(different)}"
+        words = f"{SUMMARY} differs from the result of the tables: {', '.join(different)}"
         yield VerifyCheck("verdict", False, words)
     elif whole:
-        yield VerifyCheck("verdict", True, f"as the tables have it: {outcome}")
+        yield VerifyCheck("verdict", True, f"same as recomputed from the tables: {outcome}")
     else:
-        words = f"by status and verdict only, for {version} made it: {outcome}"
+        words = f"status and verdict agree, made by version {version}: {outcome}"
         yield VerifyCheck("verdict", None, words)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of several trials: curves, computation, schedules, transports.
+"""Results over several trials: curves, collective operations and kernels, transports.
 
 Times of ping-pong are half the round trip, as in the papers. doc/reference/messages.md and
 measures.md have the formulas.
 
-Transports are compared by payload, on the same ports, at equal message size. A dpdk frame is a
-message of its own payload; if none of equal size was measured, the largest frames are compared, and
-the entry says so.
+Transports are compared by payload, on the same ports, at equal message size. A DPDK frame counts as
+a message of its payload. Without frames of equal payload, the largest frames are compared, and the
+entry has `equal_size: false`.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
 
 class SweepTable:
-    """Gatherer of ping-pong times, phase by phase, for curves by message size."""
+    """Collector of ping-pong times, phase by phase, for curves by message size."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """Make a gatherer without any times; `trials`: by id and repeat."""
+        """Create a collector without times; `trials` are by number and repeat."""
         self._trials = trials
         self._flows: dict[tuple[int, int, str], Flows] = {}
 
     def add(self, key: PhaseKey, times: Mapping[Pair, Times]) -> None:
-        """Add the ping-pong times of one phase's flows; ignore other kinds of times."""
+        """Add the ping-pong times of one phase; ignore other kinds of times."""
         for pair, kinds in times.items():
             if PINGPONG in kinds:
                 flows = self._flows.setdefault(key[:3], {})
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def curves(self) -> Iterator[Entry]:
-        """Yield a curve for each setting, with points by size."""
+        """Yield one curve for each setting, with a point for each message size."""
         found: dict[str, tuple[Entry, dict[int, Flows]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
@@ -59,7 +59,7 @@ class SweepTable:
 
 
 def about(trial: Trial, network: str) -> Entry:
-    """Return the setting that distinguishes a curve from others."""
+    """Return the settings that distinguish a trial's curve from other curves."""
     return {
         "transport": trial.transport,
         "network": network,
@@ -70,7 +70,7 @@ def about(trial: Trial, network: str) -> Entry:
 
 
 def _point(size: int, flows: Flows) -> Entry:
-    """Return the point of one size: over all flows and repeats, and the slowest flow."""
+    """Return a curve's point at one message size: all flows and repeats, and the slowest flow."""
     whole = merged(flows.values())
     known = [(times.mean_ns, pair) for pair, times in flows.items() if times.mean_ns is not None]
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
@@ -89,7 +89,7 @@ def _point(size: int, flows: Flows) -> Entry:
 
 
 def half_us(ns: float | None) -> float | None:
-    """Return half a round trip in microseconds."""
+    """Return half a round-trip time in microseconds."""
     return None if ns is None else ns / 2000
 
 
@@ -100,27 +100,27 @@ US = 1e6  # microseconds in a second
 
 @dataclass
 class MeasuredExecutions:
-    """Repetitions of one trial in one network: rows of `histograms` of its ranks, by phase."""
+    """Repetition times of one trial in one network: rows of `histograms`, by phase."""
 
     trial: Trial
     network: str
     phases: list[list[Row]] = field(default_factory=list)
     rates_mbps: list[float | None] = field(default_factory=list)  # of receiving ports, by phase
-    all_timed: bool = True  # all ranks of these phases timed repetitions
+    all_timed: bool = True  # true: all ranks timed repetitions in all these phases
 
     @property
     def ranks(self) -> list[Row]:
-        """Rows of all ranks in all phases."""
+        """Return the rows of all ranks in all phases."""
         return [row for rows in self.phases for row in rows]
 
     @property
     def about(self) -> Entry:
-        """Setting that distinguishes this trial from others."""
+        """Return the settings that distinguish this trial from others."""
         return about(self.trial, self.network)
 
     @property
     def iterations(self) -> int:
-        """Iterations of the application kernel that the trial stands for; 0 for none."""
+        """Return the iterations of the benchmark for which the trial stands; 0 without a kernel."""
         return self.trial.steps.iterations or 0 if self.trial.steps else 0
 
     @property
@@ -129,14 +129,17 @@ class MeasuredExecutions:
         return self.all_timed and len(self.phases) == self.trial.phases
 
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
-        """Return the mean over phases of a figure of the ranks' means; None if incomplete."""
+        """Reduce the ranks' mean times to one per phase; return the mean over phases.
+
+        None if a time is missing.
+        """
         if not self.whole:
             return None
         return m.mean(choose(map(_mean_us, rows)) for rows in self.phases)
 
 
 def _mean_us(row: Row) -> float | None:
-    """Return the mean time of a rank's repetition."""
+    """Return the mean time of one rank's repetition, in microseconds."""
     repetitions = row.get("repetitions")
     return row["sum_ns"] / repetitions / 1e3 if repetitions else None
 
@@ -149,14 +152,14 @@ class ExecutionTable:
     """
 
     def __init__(self) -> None:
-        """Begin without any times."""
+        """Create a collector without times."""
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
     def add(self, trial: Trial, network: str, phase: PhaseRows) -> None:
-        """Add one phase: the ranks' times, and how fast data reached the ports.
+        """Add one phase: the repetition times of ranks, and the rates at which ports received data.
 
-        Ranks that went through repetitions without any message are left out: of a ping-pong among
-        many only two do something.
+        Ranks without any message are left out: in a ping-pong among many ranks, only two send and
+        receive.
         """
         one, rows, flows = self._of(trial, network), phase.executions, phase.flows()
         flows = flows.select(~flows.idle)
@@ -166,11 +169,11 @@ class ExecutionTable:
         one.all_timed &= len(rows) == one.about["ranks"] and all(row["count"] for row in rows)
 
     def average_us(self, trial: Trial, network: str) -> float | None:
-        """Return the value of one repeat for the mean over repeats, in µs."""
+        """Return one repeat's time of a repetition, mean over ranks, in microseconds."""
         return self._of(trial, network).over_ranks(m.mean)
 
     def summary(self) -> Entry:
-        """Return the summary's `steps`."""
+        """Return the summary's `steps`: collective operations and kernels."""
         every = self._measured.values()
         place = attrgetter("trial.point", "network")
         kernels = by((one for one in every if one.iterations), place).values()
@@ -190,9 +193,9 @@ class ExecutionTable:
 
 
 def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
-    """Return the mean rate over the ports that received data, in Mbit/s.
+    """Return the mean rate of the ports that received data, in Mbit/s.
 
-    `rates_bps` are flows' rates, with the flows' destinations in `ports`.
+    `rates_bps`: rates of flows; `ports`: the destinations of these flows.
     """
     totals = [one for one in m.sum_by_port(ports, rates_bps).values() if one is None or one > 0]
     mean = None if None in totals else m.mean(totals)
@@ -200,7 +203,7 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
 
 
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
-    """Return the point of one size, over all phases and repeats."""
+    """Return the results of a collective at one message size, over phases and repeats."""
     first = repeats[0].trial
     ranks = [row for one in repeats for row in one.ranks]
     batches = merged(map(Histogram.of_row, ranks))
@@ -226,9 +229,9 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
 
 
 def _sure(values: Sequence[float | None], asked: Repeats, scale: float = 1.0) -> Entry | None:
-    """Return the confidence interval of the mean over repeats, times `scale`.
+    """Return the confidence interval of the mean over repeats, multiplied by `scale`.
 
-    None with too few repeats, or if one was not measured completely.
+    None for fewer than two repeats, or if a repeat is incomplete.
     """
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -265,26 +268,26 @@ NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 @dataclass
 class TransportSeries:
-    """Plans of one transport at one setting, one for each repeat."""
+    """Repeats of one transport at one setting: one plan for each repeat."""
 
     transport: str
-    options: Entry  # swept options of the transport
+    options: Entry  # options of the transport that the configuration varies
     plans: list[PlanEntry] = field(default_factory=list)
 
     @property
     def load(self) -> str:
-        """Key of the requested load."""
+        """Return the intended load in a form that identifies it."""
         return json.dumps(self.plans[0]["load"], sort_keys=True)
 
     @property
     def asked(self) -> float:
-        """Requested load as a number to sort by: percent of line where known."""
+        """Return the intended load as a number to sort by: percent of line if known."""
         share = self.plans[0]["intended_load"]
         return float(next(iter(self.plans[0]["load"].values())) if share is None else share)
 
     @property
     def message_bytes(self) -> int | None:
-        """Payload bytes of a message or frame; None for a mixture, or without any delivery."""
+        """Return the payload bytes of a message or frame; None for a mix, or if none arrived."""
         plan = self.plans[0]
         if plan["size_unit"] == "message":
             return plan["size"] if isinstance(plan["size"], int) else None
@@ -296,25 +299,27 @@ class TransportSeries:
 
     @property
     def rate(self) -> float | None:
-        """Mean payload rate of a flow over the repeats, Mbit/s."""
+        """Return the mean payload rate of a flow over the repeats, in Mbit/s."""
         return m.mean(plan["throughput"]["mean"] for plan in self.plans)
 
     @property
     def cpu_per_gb(self) -> float | None:
-        """CPU seconds of all machines per GB of payload, of all repeats."""
+        """Return the CPU seconds of all machines per GB of payload, over all repeats."""
         seconds = m.total(plan["cpu_s"] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
         return m.ratio(seconds, delivered, m.GIGA)
 
 
 def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry]) -> list[Entry]:
-    """Return an entry for each matrix and message size that at least two transports carried.
+    """Return the comparison of transports for each traffic matrix and message size.
 
-    `trials` are by id and repeat.
+    A matrix and size is left out if fewer than two transports carried it.
+
+    `trials`: trials by number and repeat.
     """
 
     def matrix(plan: PlanEntry) -> str:
-        """Return matrix and end of a trial, equal for comparable trials."""
+        """Return the settings that two trials must share to be compared."""
         trial = trials[plan["trial"], plan["repeat"]]
         parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
         own = [trial.pattern, parts, plan["network"], trial.seed, trial.traffic]
@@ -329,7 +334,7 @@ def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry])
 
 
 def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
-    """Yield the plans of one matrix, by transport and setting."""
+    """Yield the series of one traffic matrix, by transport and setting."""
     found: dict[str, TransportSeries] = {}
     for plan in plans:
         own = {key: value for key, value in plan["parameters"].items() if "." in key}
@@ -339,13 +344,14 @@ def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
 
 
 def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """Yield the settings to compare: for each message size and load, those of each transport."""
+    """Yield the series to compare with each other, for each message size and load."""
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
         row = [one for one in messages if one.message_bytes == size]
         for own in by(frames, _TRANSPORT).values():
-            # Frames with this payload, else the largest: they cost the least per byte.
+            # Frames with this payload, else the largest frames, which need the least CPU time per
+            # byte.
             known = {one.message_bytes for one in own if one.message_bytes}
             chosen = size if size in known else max(known, default=None)
             row += [one for one in own if chosen is not None and one.message_bytes == chosen]
@@ -354,7 +360,7 @@ def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
             continue
         for load in dict.fromkeys(one.load for one in transports[_baseline_name(row)]):
             beside = []
-            for own in transports.values():  # a transport without the load has its greatest load
+            for own in transports.values():  # without this load: the transport's highest load
                 most = max(one.asked for one in own)
                 same = [one for one in own if one.load == load]
                 beside += same or [one for one in own if one.asked == most]
@@ -368,7 +374,7 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
 
 def _comparison(row: list[TransportSeries]) -> Entry:
     name = _baseline_name(row)
-    # Of several settings of the baseline the best one is what the others have to beat.
+    # The baseline is the fastest of its settings.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
     first = base.plans[0]
     of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
@@ -387,9 +393,9 @@ def _comparison(row: list[TransportSeries]) -> Entry:
 
 
 def alternated(plans: Iterable[PlanEntry]) -> bool | None:
-    """Return whether each repeat of all plans ended before the next repeat of any.
+    """Return whether all plans ended a repeat before any of them began the next repeat.
 
-    None with only one repeat.
+    None if there is only one repeat.
     """
     turns = sorted(by(plans, "repeat").items())
     trials = [[plan["trial"] for plan in some] for _, some in turns]

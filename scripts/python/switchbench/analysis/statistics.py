@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Confidence intervals of means over repeats, and whether one more repeat is needed.
+"""Confidence intervals of means over repeats, and the decision on one more repeat.
 
 The interval is Student's t, wider if the number of repeats was decided by looking at the values.
 doc/reference/measures.md, "Repeats", has the formulas.
@@ -21,29 +21,31 @@ from ..records.summary_form import Entry, filled
 
 Floats = NDArray[np.float64]
 
-MEASURE: Final = "throughput"  # value that decides: the plan's mean of flows
-# value that decides for dependent steps: the mean time over ranks
+MEASURE: Final = "throughput"  # mean over the plan's flows; its interval ends the repeats
+# time of a repetition, mean over ranks; its interval ends the repeats of dependent steps
 STEP_MEASURE: Final = "repetition_us"
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
-LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
-MOST_CORRELATION = 0.99  # greatest correlation used for a wider interval
-DEVIATION_SHARE = 0.2  # share of 1 - `confidence`: how often a deviation exceeds its upper limit
+LEAST_FOR_CORRELATION = 5  # min repeats for an autocorrelation
+MOST_CORRELATION = 0.99  # larger correlations are taken as this one
+DEVIATION_SHARE = 0.2  # chance, in 1 - `confidence`, of a deviation above its limit
 
 
 @cache
 def t_quantile(confidence: float, freedom: int) -> float:
-    """Return the t with P(|T| <= t) = confidence: the two-sided critical value."""
-    from scipy.special import stdtrit  # a fifth of a second, which runs without repeats don't need
+    """Return Student's two-sided critical value t: P(|T| <= t) = confidence."""
+    from scipy.special import stdtrit  # takes 0.2 s, only with repeats
 
     return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
 @cache
 def deviation_limit(confidence: float, freedom: int) -> float:
-    """Return the upper limit of the true deviation of normal draws, by the sample's deviation.
+    """Return the factor from a sample's deviation to the upper limit of the true deviation.
 
-    Repeating until an interval is narrow stops at a sample whose deviation is small by chance, so
-    the limit, and not the deviation, says whether the mean is certain.
+    The sample is taken from a normal distribution, with `freedom` degrees of freedom.
+
+    Repeats that end as soon as an interval is narrow tend to end at a deviation that is small by
+    chance. So the decision uses the limit, not the deviation itself.
     """
     from scipy.special import chdtri
 
@@ -61,8 +63,8 @@ def gammaln(values: NDArray[Any]) -> Any:
 def greatest_by_chance(count: Floats) -> Floats:
     """Return the lag-1 autocorrelation that 5 to 6 % of independent samples exceed by chance.
 
-    The normal distribution with the coefficient's exact mean and variance (Moran 1948), both about
-    a sample's own mean.
+    The limit assumes a normal distribution with the coefficient's exact mean and variance (Moran
+    1948), computed about the sample's own mean.
     """
     limit: Floats = (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
     return limit
@@ -70,26 +72,26 @@ def greatest_by_chance(count: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Means over repeats of many quantities, a column each; NaN is unknown."""
+    """Means over repeats: one column for each quantity; NaN is unknown."""
 
     count: Floats
     mean: Floats
     deviation: Floats  # standard deviation of the sample
     error: Floats  # standard error of the mean, corrected for dependence and for stopping
     correlation: Floats  # lag 1
-    dependent: NDArray[np.bool_]  # whether the correlation is beyond chance
+    dependent: NDArray[np.bool_]  # true: the correlation is beyond chance
 
 
 def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estimates:
-    """Return the means of the columns, with their standard errors.
+    """Return for each column the mean over repeats, with its standard error.
 
     All intervals and tests over repeats are computed here. `values`: a row for each repeat, NaN if
-    not measured. `chosen`: the number of repeats was decided by looking at the values, and the
-    error is wider by the effect (deviation_limit).
+    not measured. `chosen`: true if the values decided how many repeats were made;
+    the standard error is then larger (deviation_limit).
 
-    Correlated values are worth fewer independent ones: n (1 - r) / (1 + r). If r is beyond chance
-    the error is wider accordingly; a negative r never makes it narrower. If the values were looked
-    at, the excess of r over its mean by chance, -1/n, always counts.
+    n values with autocorrelation r are worth n (1 - r) / (1 + r) independent values. If r is beyond
+    chance, the standard error grows accordingly; a negative r never reduces it. If `chosen`, the
+    error always grows by the excess of r over its mean by chance, -1/n.
     """
     known = ~np.isnan(values)
     count = known.sum(axis=0).astype(np.float64)
@@ -97,7 +99,7 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
         mean = np.where(known, values, 0.0).sum(axis=0) / count
         left = np.where(known, values - mean, 0.0)
         squares = (left**2).sum(axis=0)
-        # Differences due to the order of summation are no spread.
+        # Rounding errors that depend on the order of summation are no deviation.
         squares = np.where(squares <= count * (1e-12 * np.abs(mean)) ** 2, 0.0, squares)
         deviation = np.where(count > 1, np.sqrt(squares / (count - 1)), np.nan)
         correlation = (left[1:] * left[:-1]).sum(axis=0) / squares
@@ -119,7 +121,7 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """Confidence interval of a mean, by the keys of the summary's statistics."""
+    """Confidence interval of a mean, with the keys of the summary's `statistics`."""
 
     mean: float
     standard_deviation: float  # of the sample
@@ -127,11 +129,11 @@ class ConfidenceInterval:
     ci_low: float
     ci_high: float
     autocorrelation: float | None  # lag 1
-    dependent: bool  # beyond chance: Student's interval is too narrow, and this one is wider
+    dependent: bool  # true: correlated repeats, so wider than Student's interval
 
     @property
     def width(self) -> float:
-        """Full width of the interval as a share of the mean."""
+        """Return the full width of the interval as a share of the mean."""
         if self.ci_half_width == 0.0:
             return 0.0
         return math.inf if self.mean == 0.0 else 2.0 * self.ci_half_width / abs(self.mean)
@@ -140,7 +142,7 @@ class ConfidenceInterval:
 def interval(
     values: Sequence[float], confidence: float, chosen: bool = False
 ) -> ConfidenceInterval | None:
-    """Return the interval of the values' mean as in `estimates`; None for fewer than two values."""
+    """Return the confidence interval of the mean of the values; None for fewer than two values."""
     if len(values) < 2:
         return None
     found = estimates(np.array(values, dtype=np.float64)[:, None], confidence, chosen)
@@ -155,46 +157,46 @@ def interval(
 
 @dataclass
 class _Point:
-    """Repeats of one setting: a value by repeat and network; None: not measured."""
+    """Repeats of one setting: a value for each repeat and network; None: not measured."""
 
     first: Trial
     values: dict[int, dict[str, float | None]] = field(default_factory=dict)
     trials: list[int] = field(default_factory=list)
 
     def of(self, network: str, before: int | None = None) -> list[float | None]:
-        """Return a network's values in the order of repeats, or of the repeats before one."""
+        """Return a network's values in the order of repeats, only those before repeat `before`."""
         repeats = sorted(self.values) if before is None else range(before)
         return [self.values.get(repeat, {}).get(network) for repeat in repeats]
 
 
 class RepeatTable:
-    """Table of repeats: whether there are enough, and the interval of their mean.
+    """Table of repeats: decides on further repeats, and gives the interval of their mean.
 
     The decision depends on the values alone, so that a summary computed again from the records has
     the same result.
     """
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        """Make a table of the planned trials, without any values."""
+        """Create the table of the planned trials, without any values."""
         self._points: dict[int, _Point] = {}
         for trial in trials:
             self.expect(trial)
 
     def expect(self, trial: Trial) -> None:
-        """Add a trial that may be run."""
+        """Add a trial of the plan, which may be skipped later."""
         self._points.setdefault(trial.point, _Point(trial))
 
     def add(self, trial: Trial, network: str, value: float | None) -> None:
-        """Add one network's value of one repeat; None: not measured correctly."""
+        """Add the value of one repeat in one network; None: not measured correctly."""
         point = self._points[trial.point]
         point.values.setdefault(trial.repeat, {})[network] = value
         if trial.id not in point.trials:
             point.trials.append(trial.id)
 
     def needed(self, trial: Trial) -> bool:
-        """Return whether a repeat is needed, after the repeats before it.
+        """Return whether a repeat has to be measured, given the repeats before it.
 
-        A repeat that could not be measured ends the repeats: more would not help.
+        A repeat that could not be measured ends the repeats of its setting.
         """
         if trial.repeat < trial.repeats.least:
             return True
@@ -205,16 +207,16 @@ class RepeatTable:
         return any(self._doubt(trial.repeats, values) is not None for values in found)
 
     def doubt(self, trial: Trial) -> str | None:
-        """Return why the mean of the trial's setting is inconclusive.
+        """Return the reason why the mean of the trial's setting is inconclusive, or None.
 
-        None where it is conclusive, or no width was configured.
+        None: the mean is conclusive, or the configuration requires no width.
         """
         point = self._points[trial.point]
         doubts = (self._doubt(trial.repeats, point.of(part.network)) for part in trial.parts)
         return next((doubt for doubt in doubts if doubt), None)
 
     def summary(self) -> list[Entry]:
-        """Return the summary's `statistics`.
+        """Return the summary's `statistics`, one entry for each repeated setting and network.
 
         An entry for each repeated setting and network.
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Course of a suite: the next trial, and the results of each subtest from its trials.
+"""Progress of a suite: its next trial, and the results of each subtest from its trials.
 
-A suite's course depends on the results of its trials alone, so results are not recorded: they are
-computed from the trials of a results directory.
+The next trial depends on the results of earlier trials alone. So results of subtests are not
+recorded, but computed from the trials of a results directory.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Measurement:
         self.subtest = subtest_of(run, planned)
         self.setting = setting_of(planned, parameters_of(run))
         self.earlier = earlier
-        # trials including tester-limited ones
+        # number of trials, including tester-limited ones
         self.every: list[tuple[ProposedTrial, TrialFacts]] = []
-        # greatest rate that each port received in a trial, frames/s
+        # highest rate that each port received in any trial, frames/s
         self._most: dict[str, float] = {}
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
@@ -68,15 +68,15 @@ class Measurement:
 
     @property
     def trial(self) -> ProposedTrial | None:
-        """Next trial to measure; None when there is none."""
+        """Return the next trial to measure; None when the measurement is complete."""
         return None if self.search is None else self.search.trial
 
     def has(self, key: str) -> bool:
-        """Return whether the subtest's table has a column with the key."""
+        """Return whether the subtest's table has the column `key`."""
         return any(value.key == key for value in self.subtest.values)
 
     def answer(self, facts: TrialFacts) -> None:
-        """Add the result of the trial that `trial` proposed."""
+        """Store the result of the trial that `trial` returned."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -99,20 +99,21 @@ class Measurement:
 
     @property
     def results(self) -> tuple[SearchResult, ...]:
-        """Return the method's results so far, one for each goal of a search of loads."""
+        """Return the results so far: of a search of loads, one for each goal."""
         return () if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, float | None]]:
-        """Return the rows of the subtest's table.
+        """Return the rows of the subtest's table; one empty row if nothing could be measured.
 
         One row without values if nothing could be measured.
         """
         return self._rows(self.results if self._trials else ())
 
     def failed_rows(self) -> list[dict[str, float | None]]:
-        """Return the rows as if the range's minimum had held, for searches that failed there.
+        """Return the rows of a search that failed at the range's min, as if the min had held.
 
-        The device's values that are better if larger are below these rows. [] for other searches.
+        They are upper limits of the device's values, if a larger value is better. [] for a search
+        that did not fail at the min.
         """
         if not any(one.outcome.end is End.LOSS_AT_MIN for one in self.results):
             return []
@@ -126,11 +127,11 @@ class Measurement:
 
     @property
     def is_judged(self) -> bool:
-        """Return whether a result of the measurement describes the device, not only the tester."""
+        """Return whether the device, not only the tester, determined a result."""
         return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
-        """Return a sentence on how the measurement ended, and whether its result is complete."""
+        """Return a sentence on how the measurement ended, and whether it is complete."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
         results = self.results
@@ -149,7 +150,7 @@ class Measurement:
 
 
 class SuiteCourse:
-    """Suite in progress: `trial` is to be measured next, `answer` takes its result."""
+    """Suite in progress: `trial` is measured next, `answer` stores its result."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -161,16 +162,16 @@ class SuiteCourse:
         self._advance()
 
     def answer(self, facts: TrialFacts) -> None:
-        """Add the result of the trial, and choose the next trial."""
+        """Store the result of the trial, and choose the next trial."""
         self.measurements[-1].answer(facts)
         self._identity += 1
         self._advance()
 
     @property
     def every(self) -> list[Measurement]:
-        """Return the measurements of the suite, including those that have not begun."""
+        """Return all measurements of the suite, including later ones."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
-        for one in later:  # their starting point is unknown
+        for one in later:  # measurements without a starting point yet
             if one.search is None:
                 one.why_not = End.IN_PROGRESS.value
         return self.measurements + later
@@ -184,7 +185,7 @@ class SuiteCourse:
                     self._run, now.planned, now.trial, self._identity, now.search.trials
                 )
                 return
-            # later subtests at this size start from the result
+            # the result is where later subtests at this size begin
             if now is not None and now.subtest.values:
                 found = self._rows.setdefault(_point(now.planned), {})
                 found.setdefault(now.subtest.name, now.rows()[0])
@@ -198,7 +199,7 @@ class SuiteCourse:
 
 
 def replayed(run: Run, facts: Facts) -> SuiteCourse:
-    """Return the suite in the state after its recorded trials."""
+    """Return the suite as it stands after the trials in the records."""
     course = SuiteCourse(run)
     while course.trial is not None and course.trial.id in facts:
         course.answer(facts[course.trial.id])
@@ -210,7 +211,7 @@ def _point(planned: Trial) -> tuple[Any, ...]:
 
 
 def suite_summary(run: Run, course: SuiteCourse) -> Entry:
-    """Return the summary's `suite`."""
+    """Return the summary's `suite`: parameters, media, and results by subtest."""
     ports = [port for planned in run.searches for port in planned.ports]
     rates = sorted({port.line_rate_bps for port in ports if port.line_rate_bps})
     return {
@@ -230,7 +231,7 @@ def suite_summary(run: Run, course: SuiteCourse) -> Entry:
 
 
 def search_entries(course: SuiteCourse) -> list[Entry]:
-    """Return the summary's `searches`: an entry for each search of loads and goal."""
+    """Return the summary's `searches`: one entry for each goal of each search of loads."""
     return [
         filled(
             "SearchEntry",
@@ -254,7 +255,7 @@ def search_entries(course: SuiteCourse) -> list[Entry]:
 
 
 def suite_entries(course: SuiteCourse) -> list[Entry]:
-    """Return an entry for each subtest, variant and size, with its rows."""
+    """Return the summary's entry of each subtest, variant and frame size, with its rows."""
     found: list[Entry] = []
     for measured in course.every:
         if not measured.subtest.values:
@@ -302,7 +303,7 @@ def _facts_of(measured: Measurement) -> Entry:
 
 
 def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
-    """Return the entry of a suite's clause in the summary's `expectations`."""
+    """Judge a clause on a suite, and return its entry for the summary."""
     clause = parse_clause(spec)
     key = clause.measure.key.partition(".")[2]
     about = [
@@ -340,7 +341,7 @@ def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
 
 
 def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
-    """Yield bounds from searches that fail at the range's minimum, if they violate the clause."""
+    """Yield upper limits from searches that fail at the min, if these violate the clause."""
     if clause.measure.better != MORE or clause.sign not in (">=", ">"):
         return
     for row in measured.failed_rows():
@@ -350,7 +351,7 @@ def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[
 
 
 def words_of(measured: Measurement, row: Mapping[str, float | None] | None = None) -> str:
-    """Return a measurement in words: subtest, variant, size, and the row's load."""
+    """Name a measurement in words: subtest, variant, frame size, and the row's load."""
     planned = measured.planned
     parts = [*suite_words(planned), f"{planned.sizes[0]} B"]
     if row is not None and row.get("load_percent") is not None:
@@ -360,13 +361,15 @@ def words_of(measured: Measurement, row: Mapping[str, float | None] | None = Non
 
 # --- what formulas are given of a trial: its senders' and receivers' counts together -------------
 
-LATE_SHARE = 0.01  # share of the learning frames
+LATE_SHARE = 0.01  # share of learning frames that may be sent late
 
 
 def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
-    """Return the facts of a trial, over its phases and networks; none of an incomplete trial.
+    """Return the counts and rates of a trial over its phases and networks.
 
-    Where some ports send streams of bytes, their goodput is a fact; all others are of frames.
+    The result is empty for an incomplete trial.
+
+    If some ports send byte streams, `goodput` is theirs; all other values count frames.
     """
     given = list(results)
     every = [result for result in given if result.entry["size_unit"] == "frame"]
@@ -386,11 +389,11 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     counts = [flows[name] for name in ("sent_frames", "intended")]
     sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)
     parts = [(sent[port] or 0.0) / count for port, count in asked.items() if count]
-    late = np.zeros(len(sources.names), dtype=np.int64)  # each flow of a port has the count of all
+    late = np.zeros(len(sources.names), dtype=np.int64)  # flows have their port's count
     np.maximum.at(late, sources.place, m.or_zero(flows["late_frames"]).astype(np.int64))
     offered_fps, delivered_fps = m.total(sent_fps), m.total(came_fps)
-    # Unknown if frames after the last arrival are lost, reordered frames may fill a gap, or the
-    # load did not fall.
+    # The gap is unknown if frames after the last arrival were lost, if reordered frames may fill
+    # it, or if the load did not fall.
     unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
     silent_ns = flows["sent_last_run_ns"] - flows["received_last_run_ns"]
     latency = (entries[0]["latency"] if len(entries) == 1 else None) or {}
@@ -401,7 +404,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         offered_part=min([1.0, *parts]),
         tester_limited=any(result.entry["tester_limited"] for result in given),
         offered_fps=offered_fps,
-        # Frames beyond were sent before the window opened, and held until then.
+        # A port cannot receive more: a device held earlier frames until the window opened.
         delivered_fps=delivered_fps and m.least((delivered_fps, offered_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=latency.get("one_way") or {},
@@ -409,7 +412,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         ports=_port_facts(flows, destinations, sent_fps, came_fps),
         late_frames=int(late.max(initial=0)),
         late_total=int(late.sum()),
-        learned_late=any(  # addresses were announced at a lower rate than asked for
+        learned_late=any(  # addresses were announced at a lower rate than intended
             np.nansum(result.flows["learning_late"])
             > LATE_SHARE * np.nansum(result.flows["sent_frames"])
             for result in every
@@ -425,7 +428,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
 def _port_facts(
     flows: PhaseFlows, ends: NameIndex[str], sent_fps: Floats, came_fps: Floats
 ) -> dict[str, PortFacts]:
-    """Return the facts of each port that is a destination of frames."""
+    """Return the frame counts and rates of each port that receives frames."""
     columns = (m.or_zero(flows["sent_frames"]), m.or_zero(m.lost_frames(flows)), sent_fps, came_fps)
     sent, lost, offered, came = (m.sum_by_port(ends, column) for column in columns)
     return {
@@ -440,7 +443,7 @@ def _port_facts(
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
-    """Return a trial's loss as a search takes it; `bad`: frames that fail the trial."""
+    """Return a trial's loss for the search; `bad` counts the frames that make the trial fail."""
     if not facts.offered:
         return TrialLoss(0, 0, intended_s, tester_limited=True)
     return TrialLoss(
@@ -455,9 +458,11 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Return why no clause and no phase (of a suite: search) was judged; None where one was.
+    """Return why nothing of the run could be judged; None if something was judged.
 
-    `course`: of a suite, whose searches are judged instead of its trials.
+    Judged are clauses and phases; in a suite, its searches.
+
+    `course`: progress of a suite; None for other runs.
     """
     if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
         return None

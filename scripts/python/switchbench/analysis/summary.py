@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Computation of summary.json from the tables: one pass, one phase's rows in memory at a time.
+"""Computation of summary.json in one pass over the tables, with one phase's rows in memory.
 
 records/summary_form.toml defines the form, doc/reference/measures.md the formulas.
 """
@@ -64,25 +64,25 @@ TrialKey = tuple[int, int]  # trial number and repeat
 
 @dataclass
 class OpenTrial:
-    """Trial that has not ended, with the results of its phases."""
+    """Trial that some node has not ended, with the results of its phases so far."""
 
-    ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
+    ended: dict[str, Record] = field(default_factory=dict)  # `trial` record of each node
     entries: list[PhaseEntry] = field(default_factory=list)
-    alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
-    results: list[PhaseResult] = field(default_factory=list)  # of a search's trial
+    alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # part, phase, sentences
+    results: list[PhaseResult] = field(default_factory=list)  # kept for searches only
 
 
-REFUSED_RUN: Final = 2  # exit status of a refused run
+REFUSED_RUN: Final = 2  # exit status if a node rejects the configuration
 _ORDER = itemgetter("trial", "repeat", "phase")
 EndedPhase = tuple[tuple[int, int, int], list[PhaseResult]]
-"""trial, repeat, phase, and its results by network"""
+"""Trial, repeat and phase number of a phase, and its results, one for each network."""
 
 NOT_ENDED = (
-    "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
-    "the summary of what was measured"
+    "this run has not ended, or its command was killed: `switchbench table DIR --again` rebuilds "
+    "the summary from the tables"
 )
 
-_EVENTS_MOST = 256  # distinct sentences; a faulty port reports thousands
+_EVENTS_MOST = 256  # distinct sentences kept; a faulty port reports thousands
 
 _TAKEN = {
     *("hello", "port-open", "trial", "unreachable", "misdelivered-flow"),
@@ -91,13 +91,13 @@ _TAKEN = {
 
 
 class Summary:
-    """Summary of a run in progress: takes events and phases as they arrive."""
+    """Summary of a run in progress, computed from events and phases as they arrive."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Begin without any record; raise ConfigurationError for a clause without a trial (Judge).
+        """Prepare the summary of a run; raise ConfigurationError for a clause without a trial.
 
-        `brief`: only `needed`, `findings` and `ended_phase` will be used, and memory does not grow
-        with the trials that end.
+        `brief`: support only `needed`, `findings` and `ended_phase`, so that ended trials take no
+        memory.
         """
         self._brief = brief
         self.superseded: list[Entry] = []  # phases that were measured again
@@ -111,11 +111,11 @@ class Summary:
         self.locator = Locator(run)
         self._open: dict[TrialKey, OpenTrial] = {}
         self._closed: set[TrialKey] = set()
-        # trial and phase with anomalies beyond the tester's limit
+        # trials and phases with anomalies that the tester's limit does not explain
         self._unexplained: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
         self.ended_phase: EndedPhase = (-1, -1, -1), []  # last ended phase
-        self.facts: dict[int, TrialFacts] = {}  # by ended trial of a search
+        self.facts: dict[int, TrialFacts] = {}  # of each ended trial of a search
         self._flows_seen: Counter[TrialKey] = Counter()
         self._misdelivered: defaultdict[tuple[Moment, str], MisdeliveredFrames] = defaultdict(
             Counter
@@ -127,7 +127,7 @@ class Summary:
         self._sweep = series.SweepTable(self._trials)
         self._executions = series.ExecutionTable()
         self._ports = PortTable(self._run.site, self._results.opened)
-        self._other_traffic: Counter[str] = Counter()  # frames of other senders by port
+        self._other_traffic: Counter[str] = Counter()  # frames of senders outside the run, by port
         self._entries: list[PhaseEntry] = []
         self._plans: list[PlanEntry] = []
         self._alarms: list[str] = []
@@ -135,7 +135,7 @@ class Summary:
         self._notes: list[str] = []
 
     def take(self, event: Record) -> None:
-        """Take one event; raise DamagedRecord where it is not of this run."""
+        """Process one event; raise DamagedRecord if it does not belong to this run."""
         kind, repeat = event["type"], event.get("repeat") or 0
         if kind not in _TAKEN:
             return
@@ -168,17 +168,17 @@ class Summary:
             case "bye" if refused := event.get("dropped_datagrams"):
                 came = "was" if refused == 1 else "were"
                 self._alarms.append(
-                    f"{event['node']}: {of(refused, 'control datagram')} {came} dropped: not of "
-                    "this run, or changed on the way; another program sends to the control address"
+                    f"{event['node']}: {of(refused, 'control datagram')} {came} dropped: another "
+                    "run or program sent to the control address, or the network changed them"
                 )
 
     def take_phase(self, phase: PhaseRows) -> None:
-        """Take the rows of an ended phase; raise DamagedRecord where they are not of this run."""
+        """Process the rows of an ended phase; raise DamagedRecord if they belong to another run."""
         self._expected.check_phase(phase)
         number, repeat, own = phase.moment
         trial = self._trials[number, repeat]
         open_trial = self._trial((number, repeat))
-        if own < 0:  # in the connectivity check only the ports' variants count
+        if own < 0:  # of the connectivity check only `variant` of ports is used
             for network, ports in phase.rows("ports").by_network():
                 self._ports.use(ports, trial.of(network).transport)
             return
@@ -204,19 +204,19 @@ class Summary:
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose."""
+        """Add a trial that a search chose, as its next one."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
         self._repeats.expect(trial)
 
     def phases(self) -> list[PhaseEntry]:
-        """Return the entries of all phases, including open trials; no more records may follow."""
+        """Return the entries of all phases; no record may follow."""
         for key in sorted(self._open):
             self._close_trial(key)
         return sorted(self._entries, key=_ORDER)
 
     def remeasurable(self, trial: Trial) -> list[int]:
-        """Return the phases of an ended trial in which the tester was the limit.
+        """Return the tester-limited phases of an ended trial that can be measured again.
 
         Phases with anomalies that the limit does not explain are left out.
         """
@@ -225,19 +225,19 @@ class Summary:
         return sorted(phase for phase in limited if (trial.id, phase) not in self._unexplained)
 
     def needed(self, trial: Trial) -> bool:
-        """Return whether the trial is needed, after the repeats before it."""
+        """Return whether the repeat `trial` has to be measured, given the repeats before it."""
         return self._repeats.needed(trial)
 
     def findings(self) -> list[FindingEntry]:
-        """Return the findings of the trials that have ended so far."""
+        """Return the findings of all trials that have ended so far."""
         return self.locator.findings()
 
     def finish(self, about: Entry, faults: Iterable[str], refused: bool = False) -> SummaryDocument:
-        """Return the summary.
+        """Compute the summary, after the last record.
 
-        `about` is its `run`; each sentence of `faults` makes the run partial.
+        `about`: the summary's `run`. `faults`: sentences, each of which makes the run partial.
 
-        `refused`: a node refused the configuration.
+        `refused`: true if a node rejected the configuration.
         """
         for key in sorted(self._open):
             self._close_trial(key)
@@ -281,7 +281,7 @@ class Summary:
                 *self._alarms,
                 *(f"{said} ({n:,} times)" if n > 1 else said for said, n in self._events.items()),
                 *(
-                    f"{port}: {of(frames, 'frame')} of other senders arrived"
+                    f"{port}: received {of(frames, 'frame')} of senders outside this run"
                     for port, frames in self._other_traffic.items()
                 ),
             ],
@@ -325,14 +325,14 @@ class Summary:
         return self._open.setdefault(key, OpenTrial())
 
     def close_ended(self) -> None:
-        """Conclude the trials that all nodes have ended."""
+        """Close the trials that all nodes have ended."""
         for key in [key for key, one in self._open.items() if one.ended.keys() >= self._nodes]:
             self._close_trial(key)
 
     def _take_result(
         self, trial: Trial, place: int, result: PhaseResult, open_trial: OpenTrial
     ) -> None:
-        """Take the result of a phase in one network, the `place`th of its trial."""
+        """Store the result of a phase in one network; `place`: the network's index in the trial."""
         key = result.key
         with np.errstate(all="ignore"):  # a value beyond the range of floats was not observed
             own = trial.of(key.network)
@@ -378,7 +378,7 @@ class Summary:
             self.locator.forget_clean()
 
     def _not_needed(self) -> set[TrialKey]:
-        """Return the repeats that were not run because enough were measured before them."""
+        """Return the repeats that were skipped because enough were measured before them."""
         return {
             key
             for key, trial in self._trials.items()
@@ -386,7 +386,7 @@ class Summary:
         }
 
     def _missing(self) -> list[str]:
-        """Return a sentence for each part of the plan that left no record."""
+        """Return a sentence for each trial or flow without complete records."""
         sentences = []
         not_needed = self._not_needed()
         for key, trial in self._trials.items():
@@ -402,24 +402,24 @@ class Summary:
         lost = sum(entry["flows"] - entry["flows_observed"] for entry in self._entries)
         if lost:
             have = "has" if lost == 1 else "have"
-            sentences.append(f"{of(lost, 'flow')} {have} the record of one side only")
+            sentences.append(f"{of(lost, 'flow')} {have} the record of one end only")
         return sentences
 
 
 def _contradiction(result: PhaseResult) -> list[str]:
-    """Return a sentence if the flows' counts and the ports' counters contradict each other."""
+    """Return a sentence if flows and port counters disagree on a phase's loss, else none."""
     found = result.entry["loss_location"]
     if not contradicted(found):
         return []
     return [
         f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
         f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
-        "wrong, and it is unknown which loss of this phase is the network's"
+        "wrong, so that the loss in the network is unknown"
     ]
 
 
 def _surplus(result: PhaseResult) -> list[str]:
-    """Return a sentence for each flow that delivered more frames than it was offered."""
+    """Return a sentence for each flow that delivered more frames than were offered to it."""
     found = surplus_frames(result.flows)
     return [
         f"{' -> '.join(result.flows.pairs[flow])}: {of(int(found[flow]), 'frame')} more delivered "
@@ -429,7 +429,7 @@ def _surplus(result: PhaseResult) -> list[str]:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value with its figures rounded to six decimals; infinity and NaN become None."""
+    """Round all floats in a value to six decimals; replace infinity and NaN by None."""
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -439,13 +439,13 @@ def _rounded(value: Any) -> Any:
     return value
 
 
-# A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these limits.
+# A switch's own frames (LLDP, spanning tree) and neighbour discovery stay below these limits.
 NOTABLE_FRAMES = 100
-NOTABLE_SHARE = 0.001  # share of the port's own frames
+NOTABLE_SHARE = 0.001  # foreign frames per frame of the run at the port
 
 
 def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int]]:
-    """Yield each port with much foreign traffic: its name and its foreign or displaced frames.
+    """Yield each port with much foreign traffic, and its number of foreign or displaced frames.
 
     Foreign frames come from senders outside the run. Displaced frames are frames of the run that
     may be lost because of them.
@@ -461,7 +461,7 @@ def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int]]:
 
 # --- the summary of a results directory -----------------------------------------------------------
 
-# Errors that computing with nonsensical records raises; OSError is pyarrow's.
+# Exceptions that inconsistent records raise in computations; OSError is pyarrow's.
 DAMAGE = (
     *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
     OSError,
@@ -483,7 +483,7 @@ def is_begun_only(summary: SummaryDocument) -> bool:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Switch garbage collection off: records have no cycles, and it takes a sixth of the time."""
+    """Switch Python's garbage collection off, which takes a sixth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -495,7 +495,7 @@ def _no_collector() -> Iterator[None]:
 
 @contextmanager
 def elsewhere(directory: Path) -> Iterator[Path]:
-    """Yield a temporary folder with links to the tables, where `finish` may write."""
+    """Create a temporary folder with links to a directory's tables, in which `finish` may write."""
     with TemporaryDirectory(prefix="switchbench-") as name:
         for file in directory.iterdir():
             if file.suffix in (".arrows", ".parquet"):
@@ -507,7 +507,7 @@ def elsewhere(directory: Path) -> Iterator[Path]:
 def remade(
     run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
-    """Return the summary made again from plan and tables.
+    """Rebuild the summary from plan and tables.
 
     `summary` is the present one, for values without records. `ended`: the run is known not to be
     running any more. `keep`: put records in their final form in the directory; otherwise nothing is
@@ -532,7 +532,7 @@ def remade(
 
 @_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
-    """Return a summary that has taken all tables of a results directory."""
+    """Read all tables of a results directory into a summary."""
     summary = Summary(run)
     feed(summary, directory)
     if run.superseded:
@@ -541,9 +541,9 @@ def gather(run: Run, directory: Path) -> Summary:
 
 
 def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
-    """Feed a summary with all rows of a directory's tables.
+    """Process all rows of a directory's tables in a summary.
 
-    `events`: only events of these types, and no phases.
+    `events`: process only events of these types, and no phases.
     """
     tables = Tables(directory, BY_PHASE if events is None else ())
     try:
@@ -558,9 +558,9 @@ def feed(summary: Summary, directory: Path, events: Collection[str] | None = Non
 
 
 def superseded(run: Run, directory: Path) -> list[Entry]:
-    """Return the entries of phases before they were measured again.
+    """Return the summary's entries of phases that were measured again, with their first results.
 
-    The tables are in the folder SUPERSEDED.
+    Their tables are in the folder `superseded`.
     """
     folder = directory / SUPERSEDED
     if not folder.exists():

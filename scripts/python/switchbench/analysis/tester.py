@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Effects of the tester on a phase: frames that hosts lost, limits of hosts, wrong line rates.
 
-A frame is lost in the sender's host, in the network, in the receiver's host, or because other
-traffic took its place. Our own counts (frames offered and verified) are compared with those of the
-ports' drivers and interfaces, whose differences over the phase stand in the `port` records.
-Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above line rate".
+A frame is lost in the sender's host, in the network, in the receiver's host, or because traffic of
+other senders took its room on the line. The counts of switchbench (frames offered and verified) are
+compared with the counters of the ports' drivers and interfaces: the `port` records have the
+differences of these counters over the phase.
+Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above
+line rate".
 
 Rates above the line are computed by port for windows. A lab's shapers have a token bucket (`burst`)
 that fills up in silence.
@@ -27,26 +29,26 @@ from . import measures as m
 
 PORTS_SHOWN = 16
 FULL_FRAME = 1518
-AS_MANY = 10  # equal counts below this may be equal by chance
+AS_MANY = 10  # two equal counts of fewer frames may be equal by chance
 NO_LOSS = (
-    "Transports that see no frames: up to one for each port counts as none, because the counters "
-    "of ports are not read at the same instant"
+    "For transports that see no frames, a loss of up to one frame per port counts as 0: the "
+    "counters of ports are not read at the same instant"
 )
 
 
 def loss_location(result: m.PhaseResult) -> Entry:
-    """Return the `loss_location` of a phase's entry in the summary."""
+    """Return a phase's lost frames by location: the `loss_location` of its entry."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
     sender = m.total_int(hosts["sender_host"])
     receiver = m.total_int(hosts["receiver_host"])
-    # Frames that left by each port less frames that reached it: over all ports, frames that the
-    # network kept. A kernel's interface counts its drops as received, a driver of dpdk does not.
+    # Frames sent by each port less frames received by it. Their sum over all ports is the loss in
+    # the network. A kernel's interface counts dropped frames as received, a DPDK driver does not.
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
     sees_frames = ~np.isnan(ports.floats("sent_frames"))
     counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
-    # Frames of the ARP/ND responder and probes may be missing in counters that are read early: the
-    # counters may differ by this number.
+    # Counters that are read early may lack frames of the ARP/ND responder and of probes, so that
+    # they may differ by this number.
     beside = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
     others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in beside], axis=0))
     names = ports.texts("port")
@@ -61,7 +63,7 @@ def loss_location(result: m.PhaseResult) -> Entry:
     if network is not None and displaced is not None and counted is not None and others is not None:
         agree = _agree(result, network + displaced, counted, others)
     if network is not None and lost is not None:
-        network = max(network, 0)  # hosts drop probes, too, which are in no flow
+        network = max(network, 0)  # hosts also drop probes, which belong to no flow
     badness: Floats = np.sum([m.or_zero(count) for count in hosts.values()], axis=0)
     worst = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return {
@@ -85,11 +87,13 @@ def loss_location(result: m.PhaseResult) -> Entry:
 
 
 def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bool:
-    """Return whether the lost frames by the ports' counters equal those by the flows' counts.
+    """Return whether flows and port counters show the same number of lost frames.
 
-    Arriving frames of no flow count, too; foreign frames may have come before the counters were
-    first read. The counters may differ by the frames of the ARP/ND responder and the probes. If a
-    port received as many foreign frames as it lacks, and not few, they are most likely the same.
+    The counters include arriving frames that belong to no flow.
+
+    Foreign frames may have arrived before the counters were first read. The counters may differ by
+    the frames of the ARP/ND responder and the probes. If a port received as many foreign frames as
+    it lacks own ones, and more than a few, the foreign frames most likely displaced these.
     """
     flows, ports = result.every, result.ports
     unexpected = m.or_zero(ports.floats("unexpected"))
@@ -102,7 +106,7 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
-    """Return for each port the sum over its flows; NaN for no flow, or an unknown value."""
+    """Return for each port the sum of its flows' values; NaN without flows or if one is unknown."""
     sums = m.sum_by_port(result.every.ends(end), values)
     return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
 
@@ -114,10 +118,10 @@ def _lacking(result: m.PhaseResult) -> Floats:
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
-    """Return by port the missing frames that foreign frames displaced.
+    """Return for each port how many lost frames the frames of other senders displaced.
 
-    Each foreign frame displaces one frame, if the port's load and full foreign frames exceed its
-    line in a window.
+    A foreign frame counts as displacing one frame if the port's load, plus the foreign frames taken
+    as full-sized, exceeds the port's line rate in the window.
     """
     foreign = m.or_zero(result.ports.floats("unexpected"))
     if not foreign.any():
@@ -129,15 +133,16 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     together = _at_ports(result, "dst", m.intended_line_bps(flows))
     together += m.per_second(full_bits, np.full(len(foreign), window_ns))
     lines = np.array([result.lines.get(name, 0) for name in names])
-    found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # of an unknown load, too
+    found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # an unknown load too
     return {names[port]: int(may_be[port]) for port in found.tolist()}
 
 
 def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
-    """Return by port with losses the frames that late senders may have lost in its queue.
+    """Return for each port the lost frames that may have met a queue filled by late senders.
 
-    A sender that falls behind sends the due frames at once (`late_frames`), which may find the
-    queue full. Only if a sender offered less than intended. A cable without carrier is excluded.
+    A sender that falls behind sends all overdue frames at once (`late_frames`), which may fill the
+    port's queue. The count is above 0 only if a sender offered less than intended, and 0 for a port
+    whose cable lost its carrier.
     """
     limits, ports, flows = result.entry["tester_limited"], result.ports, result.flows
     behind = {limit["port"] for limit in limits if limit["shortfall_percent"] is not None}
@@ -151,11 +156,11 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
 
 
 def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], int]]:
-    """Return each flow's lost frames without those of hosts and foreign traffic, and the latter.
+    """Return each flow's loss beyond hosts and foreign traffic, and the losses of these two.
 
-    The latter by port and cause: sender_host, receiver_host, other_traffic of `loss_location`, or
-    late_sender. A port's drops are shared among its flows in proportion to their losses, since no
-    counter names the flow.
+    The losses of hosts and foreign traffic are by port and cause: sender_host, receiver_host,
+    other_traffic (as in `loss_location`), or late_sender. A port's drops are shared among its flows
+    in proportion to their losses, since no counter names the flow.
     """
     left = m.lost_frames(result.flows)
     found: dict[tuple[str, str], int] = {}
@@ -172,9 +177,10 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """Return by flow a lower bound of the frames that neither its hosts nor other traffic lost.
+    """Return each flow's min number of frames that neither hosts nor foreign traffic lost.
 
-    NaN where drops are unknown, or where flows and ports contradict each other.
+    NaN: the drops of a host are unknown, or counts of flows and counters of ports contradict each
+    other.
     """
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
@@ -186,7 +192,7 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
 
 
 def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
-    """Yield causes of loss outside the network: cause, end of flows, frames by port.
+    """Yield for each cause of loss outside the network: its name, end of flows, frames by port.
 
     The ports are those of `PhaseFlows.ends`; NaN is unknown.
     """
@@ -202,10 +208,7 @@ def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
 
 
 def lost_in_network(result: m.PhaseResult) -> int | None:
-    """Return a lower bound of the frames that a phase lost in the network.
-
-    None if unknown.
-    """
+    """Return the min number of frames that the network lost in a phase; None if unknown."""
     location = result.entry["loss_location"]
     if location["lost_frames"] is None or contradicted(location):
         return None
@@ -216,14 +219,14 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
 
 
 def contradicted(found: Entry) -> bool:
-    """Return whether flows miss frames that the ports' counters do not, or not as many."""
+    """Return whether flows lost more frames than the ports' counters show lost."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
 
 def in_network(entry: Mapping[str, Any]) -> int | None:
-    """Return the frames that a phase lost in the network, from its entry in the summary.
+    """Return a phase's frames lost in the network, read from its entry in the summary.
 
-    NO_LOSS describes the exception.
+    Transports that see no frames count a loss of at most one frame per port as 0 (NO_LOSS).
     """
     found = entry["loss_location"] or {}
     network: int | None = found.get("network")
@@ -233,7 +236,7 @@ def in_network(entry: Mapping[str, Any]) -> int | None:
 
 
 def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
-    """Return losses in hosts: frames that never left, and frames that never reached workers.
+    """Return by port the frames lost in sending hosts, and those lost in receiving hosts.
 
     Two counters show frames that never left: missing sent frames, and drops; a forwarder's drops
     are not a flow's loss.
@@ -251,12 +254,12 @@ def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
 
 
 def _by_port(ports: Rows, values: Floats) -> dict[str, float]:
-    """Return a column of `ports` by the port's name."""
+    """Return a column of the table `ports`, with one value for each port's name."""
     return dict(zip(ports.texts("port"), values.tolist(), strict=True))
 
 
 def _receiver_host(ports: Rows) -> Floats:
-    """Return by port the frames that reached it and not our worker."""
+    """Return by port the frames that the port received but that no worker counted."""
     taken = m.or_zero(ports.floats("probes_received"))
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
@@ -267,15 +270,15 @@ def _receiver_host(ports: Rows) -> Floats:
 
 # --- limits of the tester -------------------------------------------------------------------------
 
-# share of intended frames not offered, above which the host could not keep up
+# a host that leaves a larger share of intended frames unsent is the limit
 SHORT_SHARE_SITE = 0.001
 SHORT_SHARE_LAB = 0.03
-CPU_IDLE_SHARE = 0.05  # share of a lab's idle CPU time, below which no CPU was free
-LATE_MS = 5.0  # after the agreed start
-WINDOW_SHARE = 0.01  # share of the agreed window by which an end's window may differ
+CPU_IDLE_SHARE = 0.05  # with a smaller idle share, no CPU of the lab was free
+LATE_MS = 5.0  # a rank that starts later than this counts as late
+WINDOW_SHARE = 0.01  # relative error that an end's window may have
 SOME_RANK = "a rank"  # name of a late rank that no record identifies
-MORE = 1.005  # multiple of the line: clocks differ, and senders catch up within a window
-# share of a slow link's missing capacity that the port must also lose as a receiver
+MORE = 1.005  # multiple of the line rate that may be measured: clocks differ, and senders catch up
+# share of a slow link's missing capacity that a port must also lose in its receive direction
 BOTH_WAYS = 0.5
 # longest time, in bits, for which one PAUSE frame stops a port (IEEE 802.3, 31B.2)
 PAUSE_BITS = 65_535 * 512
@@ -284,16 +287,16 @@ PAUSE_BITS = 65_535 * 512
 def _limit(
     port: str, pauses: int = 0, dropped_frames: int | None = None, **percents: float
 ) -> Entry:
-    """Return why a host may have been the limit.
+    """Return the summary's entry on why a host may have been the limit.
 
-    `pauses`: PAUSE frames, too few for its shortfall.
+    `pauses`: received PAUSE frames, too few to explain that the host sent less than intended.
     """
     words = {
         "shortfall_percent": "offered {:.1f} % less than intended"
         + (f", PAUSE frames received: {pauses}" if pauses else ""),
         "start_delay_ms": "started {:.1f} ms late",
-        "window_error_percent": "its window was {:.1f} % off its length",
-        "cpu_idle_percent": "below its load while the lab's CPUs were idle {:.1f} % of the time",
+        "window_error_percent": "its window was {:.1f} % off the agreed length",
+        "cpu_idle_percent": "received less than its load, lab CPUs idle {:.1f} % of the time",
     }
     reasons = [text.format(percents[name]) for name, text in words.items() if name in percents]
     if dropped_frames is not None:
@@ -314,7 +317,7 @@ _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_fr
 
 
 def explains_all(result: m.PhaseResult) -> bool:
-    """Return whether the tester was the limit and explains all oddities of the phase.
+    """Return whether the hosts caused every loss of the phase, so that the network caused none.
 
     Hosts dropped every lost frame, no cable lost its carrier, and no frame was duplicated, late,
     damaged or misdelivered.
@@ -328,7 +331,7 @@ def explains_all(result: m.PhaseResult) -> bool:
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
-    """Return the flows with an end whose window is not as long as agreed."""
+    """Return True for each flow whose window at either end is not as long as agreed."""
     off = [_off(flows, end, window_s) > WINDOW_SHARE for end in ("sent", "received")]
     found: Bools = off[0] | off[1]
     return found
@@ -342,18 +345,20 @@ def host_limits(
     window_s: float | None,
     lines: Mapping[str, int],
 ) -> list[Entry]:
-    """Return the limits of hosts: offered too little, dropped frames, began late, or window off.
+    """Return by port how its host limited the phase: sent too little, dropped, late, or window off.
 
-    `window_s`: the agreed window; None where its ends need not be met.
+    `window_s`: the agreed window in seconds; None if no window was agreed.
 
-    The network held a port back in two cases: PAUSE frames, counted with their longest time; and a
-    port that refused frames and also loses frames to it, since its link is slow in both directions.
+    In two cases the network and not the host limited a port. It received enough PAUSE frames, each
+    with its longest time. Or its link is slow in both directions: the port could not send frames,
+    and frames to it were lost as well.
     """
     pauses, refused, host_drops = (
         _by_port(ports, m.or_zero(m.port_column(ports, key)))
         for key in ("pause", "send_refused", "host_drops")
     )
-    # Only transports of frames are judged: TCP sends less than intended where the network is slow.
+    # Only transports of frames are judged: TCP also sends less than intended if the network is
+    # slow.
     intended, sent = flows["intended"], flows["sent_frames"]
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     sources = flows.ends("src").select(judged)
@@ -395,11 +400,11 @@ def host_limits(
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
 ) -> list[Entry]:
-    """Return the ports of a lab that lacked CPU time: hosts of a lab share one machine.
+    """Return the lab's ports that lacked CPU time; all hosts of a lab share one machine.
 
-    Less than the load was delivered (percent of line), not only to full lines, while no CPU was
-    idle. TCP shows no other sign, since it sends what it can. Lack of CPU affects all alike: if at
-    most half of the flows fall short, an element of the network may be the cause.
+    A port counts if it received less than the load (in percent of line) while no CPU was idle, and
+    not only because its line was full. TCP sends what it can, so it shows no other sign. Lack of
+    CPU affects all flows: if at most half of them fall short, the network may be the cause.
     """
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
@@ -417,7 +422,7 @@ def starved(
 
 
 def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> float:
-    """Return the percentage of frames lost to a port that was offered at most its line rate."""
+    """Return the percentage of frames lost to each port, of those below the port's line rate."""
     mine = np.array([dst == port for _, dst in flows.pairs], dtype=bool)
     sent, lost, offered_bps = (
         float(m.or_zero(each)[mine].sum())
@@ -427,9 +432,9 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
 
 
 def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
-    """Return by port how late it began, in ms after the agreed start.
+    """Return for each port by how many ms it began after the agreed start.
 
-    Where no port reports its start, it is the nodes' skew.
+    If no port reports its start, the result is the skew of the nodes.
     """
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
     starts = _by_port(ports, m.or_zero(ports.floats("start_run_ns")))
@@ -445,7 +450,7 @@ def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
 
 
 def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
-    """Return the relative error of each flow's window at an end; 0 if unknown."""
+    """Return the relative error of each flow's window at one end; 0 if unknown."""
     if not window_s:
         return np.zeros(len(flows))
     return m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))

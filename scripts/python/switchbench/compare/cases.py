@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of a comparison: the matrices and settings of results, or of parts of one with `--by`.
+"""Cases of a comparison: traffic matrices and settings of results, or of parts with `--by`.
 
-A case is one matrix at one setting; its plans are its repeats. Settings are flat words. The switch,
-its firmware, the site and the transport are the usual subject of a comparison, so differences in
-these are listed. A different window, load or seed makes two different measurements: the comparison
-lists the difference and ends with status 2.
+A case is one traffic matrix at one setting; its plans are its repeats. Settings are pairs of words.
+The switch, its firmware, the site and the transport are the usual subject of a comparison, so
+differences in these are listed. A different window, load or seed makes measurements incomparable:
+the comparison lists the difference and ends with status 2.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Reading = Callable[[Entry], float | None]
 
 @dataclass(frozen=True)
 class ComparedMeasure:
-    """Definition of a compared figure; `better` is +1 where more is better, -1 where less is.
+    """Definition of a compared value; `better` is +1 if more is better, -1 if less is.
 
     Both allowances are standard deviations as shares of the mean: the figure's rounding, and the
     difference between two equal runs beyond their repeats (doc/how-to/compare.md).
@@ -52,18 +52,18 @@ class ComparedMeasure:
 
 
 def _compared(name: str, title: str, key: str, of: Reading, *allowances: float) -> ComparedMeasure:
-    """Return a measure of base.measures under the short name and title used in comparisons."""
+    """Return a measure of base.measures with a short name and title for comparisons."""
     measure = REGISTRY[key]
     return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
 
 
 def _value(path: str) -> Reading:
-    """Return a function that reads the value at a key's path from an entry."""
+    """Return a function that reads from an entry the value at the key's path."""
     return lambda entry: None if (value := at(entry, path)) is None else float(value)
 
 
 def _rate(path: str) -> Reading:
-    """Return a function that reads a rate; null for messages without payload, as in a barrier."""
+    """Return a function that reads a rate; null without payload, as in a barrier."""
 
     def rate(entry: Entry) -> float | None:
         empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
@@ -82,7 +82,7 @@ def _cpu(entry: Entry) -> float | None:
 
 
 def _elapsed(entry: Entry) -> float | None:
-    """Return a transfer's duration; None for streams, whose duration is configured."""
+    """Return a transfer's duration; None for streams, which have a configured duration."""
     return _value("elapsed_s")(entry) if entry["traffic"] == "transfer" else None
 
 
@@ -92,7 +92,7 @@ STEP_TIMES = (0.0005, 0.1)
 _BUCKETS = 0.005  # relative error of histogram buckets: width 1/64, evenly distributed
 _KINDS = {"round_trip": "round trip", "one_way": "one way", "pingpong": "ping-pong"}
 MEASURES = (
-    # The times that were requested come first.
+    # Requested times come before all others.
     *(
         ComparedMeasure(name, title, unit, better, _value(f"steps.{key}"), *STEP_TIMES)
         for name, title, unit, better, key in (
@@ -122,13 +122,13 @@ Settings = dict[str, str]
 
 ABSENT = "-"
 TRANSPORT, NETWORK, SIZE, LOAD = "transport", "network", "size", "load"
-# Settings of a test that change how long or how often it measures, but not the matrix.
+# Settings of a test for its length and number of repeats, which do not change the matrix.
 _NO_MATTER = {
     "repeat", "profile", "interval", "connectivity_check", "flood_limit", "drain_timeout",
     "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
     "networks", "transport", "transports", "pattern", "imix",
 }  # fmt: skip
-# Settings that define the matrix: cases that differ in one are not compared.
+# Settings that define the matrix: cases that differ in one of them are not compared.
 _MATRIX = (
     *("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT),
     "concurrent_networks",
@@ -136,7 +136,7 @@ _MATRIX = (
 
 
 class Differing(NamedTuple):
-    """Setting whose value differs between results; `of`: compared case, "" for the whole run."""
+    """Setting whose value differs between results; `of`: compared case, "" for the run."""
 
     of: str
     setting: str
@@ -176,7 +176,7 @@ class ComparedRun:
 
     @cached_property
     def until_sure(self) -> set[int]:
-        """Return the trials whose repeats ended when the confidence interval was narrow enough."""
+        """Return the trials that were repeated until the interval was narrow enough."""
         return {
             trial
             for entry in self.measured.summary["statistics"]
@@ -186,7 +186,7 @@ class ComparedRun:
 
     @cached_property
     def steps(self) -> dict[tuple[int, str], Entry]:
-        """Return the figures of each repeat of functions and kernels, by (trial, network)."""
+        """Return by (trial, network) the repetition times of collectives and kernels."""
         found: dict[tuple[int, str], Entry] = {}
         for function in self.measured.summary["steps"]["functions"]:
             for point in function["points"]:
@@ -199,7 +199,7 @@ class ComparedRun:
         return found
 
     def whole(self, plan: PlanEntry) -> Entry:
-        """Return a plan's entry with step times, and the worst loss and percentiles of its phases.
+        """Return a plan's entry, with repetition times and the worst loss and percentiles.
 
         Phases that the tester limited are left out.
         """
@@ -227,27 +227,27 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Case:
-    """Matrix at one setting, with its repeats in each run of a side."""
+    """Traffic matrix at one setting, with its repeats in each run of a side."""
 
     settings: Settings
     runs: list[
         tuple[ComparedRun, list[PlanEntry]]
     ]  # runs of this side that have the case, each with its repeats
-    figure: ComparedMeasure | None = None  # for figures of other programs: the case's only measure
+    figure: ComparedMeasure | None = None  # the only measure, for other programs' figures
 
     @property
     def plans(self) -> list[PlanEntry]:
-        """Return the repeats of this test in the first of the compared runs on its side."""
+        """Return the repeats of this case in the first run of its side."""
         return self.runs[0][1]
 
     @property
     def title(self) -> str:
-        """Return the case in words: its traffic matrix, then its transport, size and load."""
+        """Name the case in words: traffic matrix, transport, size and load."""
         return f"{self.matrix}: {self.setting}"
 
     @property
     def setting(self) -> str:
-        """Return transport, message or frame size, and load in words."""
+        """Return transport, size and load of the case in words."""
         plan = self.plans[0]
         if self.figure is not None and plan["size"] is None:
             return str(plan["transport"])
@@ -256,20 +256,21 @@ class Case:
 
     @property
     def matrix(self) -> str:
-        """Return the pattern and the number of ranks in words."""
+        """Return pattern and number of ranks of the case in words."""
         plan = self.plans[0]
         return f"{format.pattern(plan)}, {format.of(plan['ranks'], 'rank')}"
 
     @property
     def document(self) -> dict[str, object]:
-        """Return the case as an entry of a JSON document, with a trial for each repeat."""
+        """Return the case as JSON, with one trial for each repeat."""
         trials = [plan["trial"] for plan in self.plans]
         return {"title": self.title, "settings": self.settings, "trials": trials}
 
     def identity(self, without: set[str]) -> tuple[tuple[str, str], ...]:
-        """Return the settings that identify the case's matrix, size and load, except `without`.
+        """Return the settings that identify the case, except those in `without`.
 
-        With `transport` in `without`, the options of transports are excepted too.
+        The settings are those of matrix, size and load. If `without` contains `transport`, the
+        transport's options are omitted too.
         """
         names = {*_MATRIX, *self.plans[0]["parameters"]} - without
         return tuple(
@@ -281,7 +282,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Subject:
-    """Side of a comparison: one or several results, or the part of one that `--by` selects."""
+    """One side of a comparison: one or several results, or a part that `--by` selects."""
 
     name: str
     results: list[ComparedRun]
@@ -290,12 +291,12 @@ class Subject:
 
     @property
     def measured(self) -> Measured:
-        """Return the measurements of the side's first result."""
+        """Return the measurements of the side's first run."""
         return self.results[0].measured
 
     @property
     def one_machine(self) -> bool:
-        """Return true where all nodes share one machine, as in a lab."""
+        """Return whether all nodes ran on one machine, as in a lab."""
         return bool(self.measured.summary["run"].get("launch") == "lab")
 
     @property
@@ -337,7 +338,7 @@ class Subject:
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield nested settings as (path, word), such as `site.control.heartbeat_timeout`, `2s`."""
+    """Yield nested settings as pairs of path and word: `site.control.heartbeat_timeout`, `2s`."""
     if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
         value = dict(enumerate(value))
     if isinstance(value, Mapping):
@@ -359,7 +360,7 @@ def _word(value: Any) -> str:
 
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
-    """Load the subjects of a comparison from `DIR` or `NAME=DIR` words, each divided by `by`.
+    """Load the sides of a comparison from arguments `DIR` or `NAME=DIR`, each divided by `by`.
 
     Directories with the same NAME are the runs of one side.
     """
@@ -371,9 +372,9 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 
 
 def joined(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the sides of a comparison: subjects of one name are its runs, held by the first.
+    """Join results of one name into one side with several runs.
 
-    Names are those given, else the switches', else the directories', else numbered.
+    A side's name is the given one, else the switch's, else the directory's, else a number.
     """
     sides: dict[str | int, Subject] = {}
     for number, one in enumerate(subjects):
@@ -430,9 +431,9 @@ def _read(word: str) -> Subject:
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
-    """Return all settings of a plan, with matrix and size first.
+    """Return all settings of a plan, those of matrix and size first.
 
-    `tests` are the tests of the effective configuration; a plan has the number of its test.
+    `tests`: the tests of the effective configuration; a plan has the index of its test.
     """
     load = plan["intended_load"]
     found = {
@@ -456,7 +457,7 @@ def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
-    """Yield one subject per value of the setting `by`."""
+    """Divide a result into one side for each value of the setting `by`."""
     values = [value for value in whole.values(by) if value != ABSENT]
     if len(values) < 2 and not several:
         names = dict.fromkeys(name for case in whole.cases for name in case.settings)
@@ -475,7 +476,7 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
 
 
 def _switch(subject: Subject) -> str:
-    """Return the switch in the configuration's `about`: its name, or its model and firmware."""
+    """Name the switch of the configuration's `about`, by name or by model and firmware."""
     about = subject.results[0].configuration.get("about")
     switches = about.get("switches") if isinstance(about, dict) else None
     if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):
@@ -486,18 +487,18 @@ def _switch(subject: Subject) -> str:
 
 
 # --- figures that several programs share ----------------------------------------------------------
-# Switchbench's figures come from the summary: rates of two ranks' streams and transfers are
-# verified by receivers, ping-pong times are half the round trip, IMB functions have their times and
-# rates. A transport counts as a program; values of one figure are its repeats.
+# Figures that programs share. Switchbench's own come from the summary: rates of streams and
+# transfers between two ranks, verified by receivers; half the round trip of ping-pong; times and
+# rates of IMB's functions. A transport counts as a program; values of one figure are its repeats.
 
 _PAIR = 2
-_FULL_LOAD = 100.0  # % of line rate; below, a rate only repeats the intended load
+_FULL_LOAD = 100.0  # % of line rate; below it, a rate only shows the intended load
 _Figure = tuple[str, str, int, int | None, float | None]
-"""Program or transport, measure, ranks, message size and value of a shared figure."""
+"""Shared figure: program or transport, measure, ranks, message size, value."""
 
 
 def figure_cases(subject: Subject) -> list[Case]:
-    """Return one case per program and shared figure in a result."""
+    """Return the cases of a result's shared figures, one for each program and figure."""
     found: list[_Figure] = []
     for one in subject.imported:
         if same := one["comparable"]:
@@ -526,7 +527,7 @@ def figure_cases(subject: Subject) -> list[Case]:
 
 
 def _path(subject: Subject, entry: Entry) -> str:
-    """Return transport, network where a result has several, and pattern options in words."""
+    """Name transport, network (if there are several) and pattern options in words."""
     networks = {plan["network"] for plan in subject.measured.summary["plans"]}
     options = entry.get("parameters", {})
     batch = options.get("batch", 1)
@@ -541,7 +542,7 @@ def _path(subject: Subject, entry: Entry) -> str:
 
 
 def _plans(subject: Subject) -> Iterator[_Figure]:
-    """Yield the rates of two ranks at full load: of one flow, and of one in each direction."""
+    """Yield the rates between two ranks at full load, one way and both ways."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
         full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= _FULL_LOAD)
@@ -557,11 +558,11 @@ def _plans(subject: Subject) -> Iterator[_Figure]:
 
 
 def _functions(subject: Subject) -> Iterator[_Figure]:
-    """Yield the figures of collective functions."""
+    """Yield the times and rates of collective operations."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
         name = function["pattern"]
-        ranks = _PAIR if name in programs.OF_TWO else function["ranks"]  # further ranks only wait
+        ranks = _PAIR if name in programs.OF_TWO else function["ranks"]  # all other ranks only wait
         for point in function["points"]:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):

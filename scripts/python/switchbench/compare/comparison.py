@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of results: the matched cases, the reasons for unmatched ones, and all differences.
+"""Comparison of results: matched cases, reasons for unmatched ones, and all differences.
 
 Two cases match if matrix, size, load and transport are equal, except for the settings under
-question. Where the transport is in question, frames match messages as in the summary's comparisons
-(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
-the same schedule at equal size.
+question. If the compared setting is the transport, frames match messages as in the summary's
+comparisons (analysis/series.py): at equal payload, else the largest frames. Schedules have no load,
+and match the same schedule at equal size.
 
 Measures come from the summary. A sample is a run where a side has several, else a repeat. With at
 least two samples on both sides, the difference has a confidence interval by Welch's t (Welch 1947);
@@ -62,7 +62,7 @@ CONFIDENCE = 0.95
 
 _PROBABILITIES = ("p", "p_adjusted")
 Row = dict[str, Any]
-"""Compared measure of one thing in two results, as in the JSON (doc/how-to/compare.md)."""
+"""Compared measure of one case in two results, as in the JSON (doc/how-to/compare.md)."""
 
 
 # --- Welch's t, many pairs at once ----------------------------------------------------------------
@@ -70,10 +70,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """Samples of one side, with further errors of their mean as shares of the mean."""
+    """Samples of one side, with errors that all of them share, as parts of the mean."""
 
     values: Floats
-    # known standard deviation of an error that all values share, such as their run's
+    # standard deviation of a shared error, such as that of the run; it is known, not estimated
     shared: float = 0.0
     rounding: float = 0.0  # standard deviation of the rounding that all values share
     chosen: bool = False  # true where the number of values was decided by their spread
@@ -81,24 +81,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Differences of means, `other` less `base`; NaN where there are too few samples."""
+    """Differences of means, other result less baseline; NaN if there are too few samples."""
 
     base: Estimates
     other: Estimates
     difference: Floats
     error: Floats  # standard error of the difference
     freedom: Floats
-    p: Floats  # probability of a difference at least as large between equal means
+    p: Floats  # probability of so large a difference if both means are equal
 
     @property
     def half_width(self) -> Floats:
-        """Return half the width of each difference's confidence interval."""
+        """Return half the width of the confidence interval of each difference."""
         half: Floats = stdtrit(self.freedom, (1.0 + CONFIDENCE) / 2.0) * self.error
         return half
 
 
 def welch(base: Sample, other: Sample) -> WelchTest:
-    """Return Welch's test of each column.
+    """Compute Welch's test for each column.
 
     The shared error is known, not estimated, and has infinite degrees of freedom. Rounding widens
     the standard error alone: a t-test that used it where the spread of a few values is small by
@@ -120,9 +120,9 @@ def welch(base: Sample, other: Sample) -> WelchTest:
 
 
 def holm(p: Floats) -> Floats:
-    """Return p-values corrected for the number of tests by Holm (1979); NaN stays NaN.
+    """Correct p-values for the number of tests by Holm (1979); NaN stays NaN.
 
-    Without it, five of a hundred equal flows would differ `at 95 %`.
+    Without the correction, 5 of 100 equal flows would differ at 95 % confidence.
     """
     corrected = np.full(len(p), np.nan)
     asked = np.flatnonzero(~np.isnan(p))
@@ -137,21 +137,21 @@ def holm(p: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two matched cases: the baseline's and the other result's."""
+    """Two matched cases: one of the baseline, one of the other result."""
 
     base: Case
     other: Case
 
     @property
     def title(self) -> str:
-        """Return the pair in words: the case, with both settings where these differ."""
+        """Name the case of the pair in words, with both settings if they differ."""
         if self.base.title == self.other.title:
             return self.base.title
         return f"{self.base.matrix}: {self.base.setting} → {self.other.setting}"
 
     @property
     def samples(self) -> str:
-        """Return the number of samples in words: `5 repeats`, or `3 and 2 runs`."""
+        """Return the number of samples in words, such as `5 repeats` or `3 and 2 runs`."""
         runs = [len(case.runs) for case in (self.base, self.other)]
         repeats = [len(case.plans) for case in (self.base, self.other)]
         noun, counts = ("run", runs) if max(runs) > 1 else ("repeat", repeats)
@@ -165,11 +165,11 @@ class MeasureTest:
 
     pair: int  # index of the pair in the match
     measure: ComparedMeasure
-    welch: WelchTest  # without errors where no difference may be claimed
-    refusal: str | None = None  # reason for which no difference may be claimed
+    welch: WelchTest  # its errors are NaN if no difference may be claimed
+    refusal: str | None = None  # reason why no difference may be claimed
 
     def row(self, adjusted: float) -> Row:
-        """Return the compared figures; `adjusted` is the corrected p-value."""
+        """Return the compared values for output; `adjusted` is the p-value corrected by Holm."""
         tested = self.welch
         counts = [int(side.count[0]) for side in (tested.base, tested.other)]
         difference, half = float(tested.difference[0]), float(tested.half_width[0])
@@ -217,7 +217,7 @@ class MeasureTest:
 
 
 def sampled(runs: Sequence[Floats]) -> Floats:
-    """Return the samples of one side: repeats of its only run, or the means of several runs."""
+    """Return the samples of one side: repeats of its only run, or means of its several runs."""
     if len(runs) == 1:
         return runs[0]
     known = [(~np.isnan(run)).sum(axis=0) for run in runs]
@@ -227,14 +227,14 @@ def sampled(runs: Sequence[Floats]) -> Floats:
 
 
 def _tests(number: int, pair: Pair, sides: Sequence[Subject]) -> Iterator[MeasureTest]:
-    """Yield a test for each measure of pair `number` that a side has; NaN if tester-limited."""
+    """Yield a test for each measure that a side of pair `number` has; NaN if tester-limited."""
     cases, figure = (pair.base, pair.other), pair.base.figure
     entries = [
         [[p if figure else run.whole(p) for p in plans] for run, plans in case.runs]
         for case in cases
     ]
-    # If one run measured each repeat of both cases before the next repeat of either, both cases
-    # have the same deviation of that run.
+    # If one run measured each repeat of both cases before the next repeat of either case, the error
+    # of that run affects both cases alike.
     one_run = sides[0].measured.directory == sides[1].measured.directory
     in_turn = one_run and alternated(plan for case in cases for plan in case.plans) is not False
     for measure in MEASURES if figure is None else (figure,):
@@ -269,29 +269,29 @@ def _tests(number: int, pair: Pair, sides: Sequence[Subject]) -> Iterator[Measur
 
 @dataclass
 class Compared:
-    """Comparison of one result with the baseline."""
+    """Comparison of one result with the baseline: matched cases, tests, unmatched cases."""
 
     base: Subject
     other: Subject
     pairs: list[Pair] = field(default_factory=list)
-    # settings that make two different measurements
+    # settings that make the measurements incomparable
     differing: list[Differing] = field(default_factory=list)
-    alone: list[str] = field(default_factory=list)  # a sentence per case that only one side has
+    alone: list[str] = field(default_factory=list)  # a sentence for each case of one side only
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of all results with the baseline, which is the first subject."""
+    """Comparison of all results with the baseline, the first of them."""
 
     subjects: list[Subject]  # the baseline first
-    question: list[Differing]  # settings under question that differ
+    question: list[Differing]  # compared settings that differ
     compared: list[Compared]
 
     @property
     def differing(self) -> list[Differing]:
-        """Return the settings that make matched cases different measurements."""
+        """Return the differing settings that make matched cases incomparable."""
         return list(dict.fromkeys(d for one in self.compared for d in one.differing))
 
     @property
@@ -311,7 +311,7 @@ class Comparison:
         return some and not self.differing and not self.damage
 
     def document(self) -> dict[str, object]:
-        """Return the comparison as JSON for other programs (doc/how-to/compare.md)."""
+        """Return the comparison as a JSON document (doc/how-to/compare.md)."""
         return {
             "schema": "switchbench-comparison/2",
             "exit_status": 0 if self.whole else 2,
@@ -348,7 +348,7 @@ class Comparison:
 
 
 def _rounded(row: Row) -> Row:
-    """Return a row with its figures rounded to six digits, except for probabilities."""
+    """Round the figures of a row to six digits, except for probabilities."""
     return {
         name: round(value, 6) if isinstance(value, float) and name not in _PROBABILITIES else value
         for name, value in row.items()
@@ -356,7 +356,7 @@ def _rounded(row: Row) -> Row:
 
 
 def compare(subjects: Sequence[Subject]) -> Comparison:
-    """Compare each further subject with the first one."""
+    """Compare each further result with the first one."""
     chosen = {name for subject in subjects for name in subject.chosen}
     compared = [match(subjects[0], other, chosen) for other in subjects[1:]]
     tests = [
@@ -374,7 +374,7 @@ def compare(subjects: Sequence[Subject]) -> Comparison:
 
 
 def _notes(one: Compared) -> Iterator[str]:
-    """Yield a note on each side in which the hosts may have been the limit."""
+    """Yield a note on each result with tester-limited phases."""
     for subject, cases in (
         (one.base, [pair.base for pair in one.pairs]),
         (one.other, [pair.other for pair in one.pairs]),
@@ -393,7 +393,7 @@ def _notes(one: Compared) -> Iterator[str]:
 def _question(
     subjects: Sequence[Subject], compared: Sequence[Compared], chosen: set[str]
 ) -> Iterator[Differing]:
-    """Yield the differing settings of the test bed, and transport and network where they differ."""
+    """Yield the compared settings: those of the test bed that differ, transport and network."""
     if any(subject.imported for subject in subjects):
         programs = tuple(subject.measured_by for subject in subjects)
         if len(set(programs)) > 1:
@@ -410,12 +410,12 @@ def _question(
 
 
 def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
-    """Match the cases of two subjects, which differ in the settings that `--by` selects."""
+    """Match the cases of two results, which may differ in the settings that `--by` selects."""
     found = Compared(base, other)
     if base.imported or other.imported:
         _match_figures(found)
         return found
-    # Settings without a common value are under question: the only network of another switch has
+    # Settings without a common value are compared: for example the network of another switch has
     # another name, or one side used other transports.
     own = set()
     networks = [set(one.values(NETWORK)) for one in (base, other)]
@@ -434,7 +434,7 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
     for pair in found.pairs:
         both = [pair.base.settings, pair.other.settings]
         options = set()
-        if both[0][TRANSPORT] != both[1][TRANSPORT]:  # each has options that the other has not
+        if both[0][TRANSPORT] != both[1][TRANSPORT]:  # these have different options
             names = both[0].keys() | both[1].keys()
             options = {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
         found.differing += differing(pair.title, both, asked | options)
@@ -443,9 +443,9 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
 
 
 def _match_figures(found: Compared) -> None:
-    """Match every program's figures with every other program's of equal definition, ranks and size.
+    """Match figures of different programs by definition, ranks and size.
 
-    Where both sides have figures of one program, only figures of equal programs match.
+    If both sides have figures of one program, only figures of the same program match.
     """
     base, other = figure_cases(found.base), figure_cases(found.other)
     programs = [{case.settings[TRANSPORT] for case in cases} for cases in (base, other)]
@@ -458,14 +458,11 @@ def _match_figures(found: Compared) -> None:
     ]
     beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     if alone := sum(id(case) not in beside for case in (*base, *other)):
-        found.alone.append(f"{format.of(alone, 'figure')} of one program alone")
+        found.alone.append(f"{format.of(alone, 'figure')} without a figure of another program")
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
-    """Yield pairs of cases with equal identity.
-
-    Among several, the case with most equal settings.
-    """
+    """Yield pairs of cases with equal identity; of several, that with most equal settings."""
     theirs = by(other, lambda case: case.identity(asked))
     for case in base:
         if alike := theirs.get(case.identity(asked)):
@@ -473,12 +470,12 @@ def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iter
 
 
 def _nearest(case: Case, others: Sequence[Case]) -> Case:
-    """Return the case in `others` with the fewest different settings."""
+    """Return the case of `others` that differs in the fewest settings."""
     return min(others, key=lambda o: len(list(differing("", [case.settings, o.settings], set()))))
 
 
 def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
-    """Yield pairs across transports: the baseline's best case with each transport of the other."""
+    """Yield for each transport the pair of its cases: the baseline's best, and the other's."""
     every = (case for one in (base, other) for case in one.cases if not _is_schedule(case))
     mine = base.values(TRANSPORT)
     for cases in by(every, lambda case: case.identity(asked)).values():
@@ -496,9 +493,10 @@ def _is_schedule(case: Case) -> bool:
 
 
 def _name_the_rest(found: Compared, asked: set[str]) -> None:
-    """Append unmatched cases to `found.alone`, with the settings that differ from the nearest case.
+    """Add a sentence to `found.alone` for each unmatched case, with differing settings.
 
-    The nearest case is an unmatched one of the same pattern, where there is one.
+    The settings are compared with those of the nearest case: an unmatched one of the same pattern,
+    if there is one.
     """
     taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     right = [case for case in found.other.cases if id(case) not in taken]
@@ -515,22 +513,22 @@ def _name_the_rest(found: Compared, asked: set[str]) -> None:
 
 
 # --- history --------------------------------------------------------------------------------------
-# Runs of one network in order of date, with the last run compared to all earlier ones. The test of
-# the last run is that of every comparison, with the earlier runs as one side. A trend is the median
+# A history has the runs of one network in order of date. The last run is compared with all earlier
+# runs, which form one side of the comparison. A trend is the median
 # slope over all pairs of runs (Theil and Sen): it finds slow degradation in which no single run
 # stands out. Its significance is by Kendall's rank correlation with time, exact for few runs,
 # corrected by Holm for all figures of the history.
 
 
 EARLIER, LAST = "earlier", "last"
-TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
+TREND_RUNS = 5  # min number of runs for a trend at 95 % confidence
 
 
 @dataclass(frozen=True)
 class History:
-    """Runs of one network, the comparison of the last with the earlier ones, and all courses.
+    """Runs of one network: comparison of the last run with the earlier ones, and trends.
 
-    A course has the values of a measure of one pattern: each run's mean, None where the run lacks
+    A course has one measure of one pattern over the runs: each run's mean, None if the run lacks
     the measure. Its slope is in percent of the median per run; `p` is the probability of so strong
     an order without a trend.
     """
@@ -538,15 +536,15 @@ class History:
     runs: list[Subject]
     comparison: Comparison
     courses: list[Row]
-    unlike: list[str]  # a sentence for each run that lacks a case of another run
+    unlike: list[str]  # a sentence for each run that lacks a case
 
     @property
     def worse(self) -> list[Row]:
-        """Return the courses in which the last run or the trend is worse."""
+        """Return the courses in which the last run or the trend is worse than before."""
         return [one for one in self.courses if WORSE in (one["verdict"], one["trend"])]
 
     def document(self) -> dict[str, object]:
-        """Return the history as JSON for other programs (doc/how-to/compare.md)."""
+        """Return the history as a JSON document (doc/how-to/compare.md)."""
         return {
             **self.comparison.document(),
             "runs": [
@@ -558,15 +556,15 @@ class History:
 
 
 def history(words: Sequence[str]) -> History:
-    """Return the history of results directories, given in any order.
+    """Compare the runs of several results directories, given in any order, over time.
 
     Raises
     ------
     ConfigurationError
-        With fewer than two directories, or where one can't be read.
+        If there are fewer than two directories, or one can't be read.
     """
     if len(words) < 2:
-        raise ConfigurationError("--history takes two results directories or more")
+        raise ConfigurationError("--history needs at least two results directories")
     if twice := [word for word in words if words.count(word) > 1]:
         raise ConfigurationError(f"--history: duplicate directory {twice[0]}")
     runs = sorted((one for word in words for one in load([word], None)), key=_started)
@@ -595,9 +593,9 @@ def _started(run: Subject) -> str:
 
 
 def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Row:
-    """Return the course of a measure, with a slope where there are enough runs."""
+    """Return the course of a measure over the runs, with a slope if there are enough runs."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
-    # Of each run the mean of its repeats, but for those that the tester limited.
+    # Each value is the mean over the run's repeats, without tester-limited ones.
     values = [
         mean(
             measure.of(result.whole(plan))
@@ -618,9 +616,9 @@ def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Row:
         return course
     if row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
         return course
-    from scipy.stats import kendalltau, theilslopes  # a second that no other comparison needs
+    from scipy.stats import kendalltau, theilslopes  # takes 1 s; needed here only
 
     slope = 100 * float(theilslopes(heights, places)[0]) / abs(float(np.median(heights)))
-    # Kendall's correlation with equal values is not defined.
+    # Kendall's correlation is undefined if all values are equal.
     p = float(kendalltau(places, heights).pvalue) if np.ptp(heights) else 1.0
     return course | {"slope_percent": slope, "p": p}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results directory made of other programs' files (doc/how-to/compare.md, "Other programs").
+"""Results directories made from other programs' files (doc/how-to/compare.md, "Other programs").
 
-The figures become a summary; the files themselves are kept beside it.
+The figures become a summary; the directory also keeps the files themselves.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .programs import KINDS
 from .reading import ImportedFigure, Source
 
 ORIGINALS = "originals"
-_MOST_BYTES = 64 << 20  # limit of a file; the largest real ones have a few MB
-# Patterns of files that users pass by mistake, with the advice for each.
+_MOST_BYTES = 64 << 20  # max size of a file; real files have a few MB
+# Regular expressions for files that users pass by mistake, with advice.
 _MISTAKES = (
     (r"\A\s*\Z", "it is empty"),
     (r"\AHPLinpack benchmark input file", "it is HPCC's input: take hpccoutf.txt"),
@@ -35,28 +35,28 @@ _MISTAKES = (
 
 
 class Read(NamedTuple):
-    """Figures read from a file, and warnings about the file or its figures."""
+    """Figures of a file, and warnings about the file or its figures."""
 
     figures: list[ImportedFigure]
     warnings: list[str]
 
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
-    """Read the measured values in a program's output; ConfigurationError where there are none."""
+    """Read the figures in a program's output; raise ConfigurationError if there are none."""
     names = "{}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
-    try:  # Windows starts the file with a byte order mark
+    try:  # a file from Windows begins with a byte order mark
         text = (_content(path) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is not text: give the output of {names}") from error
+        raise ConfigurationError(f"{path} is not text: give an output file of {names}") from error
     source = Source(path, text, ranks)
     kind = next((kind for kind in KINDS if kind.knows(source.text)), None)
     if kind is None:
         mistaken = (said for pattern, said in _MISTAKES if re.search(pattern, text, re.MULTILINE))
-        raise source.refuse(next(mistaken, f"it is none of what is read: {names}"))
+        raise source.refuse(next(mistaken, f"it is not an output of {names}"))
     found = kind.read(source)
     if not found:
         raise source.refuse(f"there are no results in it ({kind.title})")
-    for one in found:  # JSON cannot represent values that are not finite
+    for one in found:  # JSON can't represent infinity and NaN
         same = one.comparable
         if not math.isfinite(one.value + (same["value"] if same else 0.0)) or (
             same and one.value < 0
@@ -68,7 +68,7 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
 
 
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
-    """Import files into the new results directory `out`; return the warnings of their programs.
+    """Import files into the new results directory `out`; return warnings about the files.
 
     All files are read before `out` is made, so that an unreadable file leaves nothing behind.
     """
@@ -79,7 +79,7 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     folder = out / ORIGINALS
     for path, content, part in zip(files, contents, parts, strict=True):
         place, number = folder / path.name, 1
-        while place.exists():  # of equal names each with its number
+        while place.exists():  # files of equal names get numbers
             number += 1
             place = folder / f"{path.stem}-{number}{path.suffix}"
         try:

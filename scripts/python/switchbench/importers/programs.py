@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Readers of other programs' output: HPCC, IMB-MPI1, OSU, iperf3 and perftest.
 
-Megabytes are 10^6 bytes, but for IMB's up to 4.1 and perftest's, which are 2^20.
+A megabyte is 10^6 bytes, except in perftest and in IMB up to 4.1, where it is 2^20 bytes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _PAIR, _OSU_NAMES = (PROGRAMS["osu"][part] for part in ("pairs", "names"))
 
 # --- HPCC: the lines NAME=VALUE of the summary section of hpccoutf.txt ----------------------------
 # Names of figures: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005.
-# Prefixes: `Star` for one of all processes that run at once, `Single` for one process alone, `MPI`
-# for all processes together.
+# Prefixes: `Star`: one of all processes, which run at the same time; `Single`: one process alone;
+# `MPI`: all processes together.
 
 _BANNER = "HPC Challenge Benchmark version"
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
@@ -45,11 +45,11 @@ _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions
 
 
 def _read_hpcc(source: Source) -> list[ImportedFigure]:
-    """Return the figures of all runs in a file: HPCC appends to an existing file."""
+    """Return the figures of all runs in an HPCC output file; HPCC appends each run."""
     runs = list(_summaries(source))
     found = [one for values in runs for one in _hpcc_figures(source, values)]
     if not found:
-        raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
+        raise source.refuse("HPCC measured nothing in this run: all figures of its summary are -1")
     for values in runs:
         if values.get("Success") == "0":
             source.warn(
@@ -66,11 +66,11 @@ def _summaries(source: Source) -> Iterator[dict[str, str]]:
     """Yield the NAME=VALUE pairs of each summary section of an hpccoutf.txt."""
     before, *sections = source.text.split(_BEGIN)
     if not sections:
-        raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
+        raise source.refuse("it ends before HPCC's summary section: the run has not ended")
     for section in sections:
         said, end, _ = section.partition(_END)
         if not end:
-            raise source.refuse("it is cut within HPCC's summary section")
+            raise source.refuse("it ends within HPCC's summary section")
         values: dict[str, str] = {}
         for found in _VALUE.finditer(said):
             if found[1] in values:
@@ -103,7 +103,7 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
         value = number(word)
         if value is None:
             raise source.refuse(f"{name} is {word[:40]!r}, which is no number")
-        if value <= 0:  # the test was not run
+        if value <= 0:  # HPCC did not run the test
             continue
         pingpong, size = "PingPong" in head, _SIZES.get(unit)
         benchmark = "PingPong" if pingpong else re.sub("(Latency|Bandwidth)$", "", head)
@@ -124,8 +124,8 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
 # and PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.1 and 10^6 in 2019: a
 # table's times show which.
 
-_LAST_MEBI = (4, 1)  # last version known to use 2^20; used where a table has no time beside a rate
-_SURE = 0.01  # relative tolerance between a rate and a time; the two megabytes differ by 0.049
+_LAST_MEBI = (4, 1)  # last version with 2^20 bytes; decides if a table has no times
+_SURE = 0.01  # max relative error of a rate from its time; the two megabytes differ by 0.049
 _IMB_VERSION = re.compile(
     r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]{0,20})"
     r"(?: Update (\d{1,9}))?, *([\w-]{1,40}) part"
@@ -134,13 +134,13 @@ IMB_RATE = "Mbytes/sec"
 _PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
 _GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
 _IMB_END = "# All processes entering MPI_Finalize"
-OF_TWO = ("pingpong", "pingping")  # functions of two ranks, whatever the number of processes
+OF_TWO = ("pingpong", "pingping")  # only two ranks communicate in these functions
 
 
 def imb_shared(function: str, mega: float = MEGA) -> Shared:
-    """Return the shared measures of an IMB function: of its bandwidth and of its mean time.
+    """Return the shared measures of an IMB function: its bandwidth and its mean time.
 
-    `mega` has the bytes of a megabyte.
+    `mega`: bytes of a megabyte.
     """
     measure, times = PROGRAMS["imb"]["rates"].get(function, ("", 1))
     rate: Shared = {IMB_RATE: (measure, 8 * mega / MEGA / times)} if measure else {}
@@ -159,7 +159,7 @@ def _read_imb(source: Source) -> list[ImportedFigure]:
     found = tables(source, _IMB)
     if _IMB_END not in source.text:
         raise source.refuse(
-            "it is cut: IMB's last line (All processes entering MPI_Finalize) is missing"
+            "it is truncated: IMB's last line (All processes entering MPI_Finalize) is missing"
         )
     mega = _megabyte(found, version)
     made = [one for table in found for one in _imb_figures(source, table, version, mega)]
@@ -184,9 +184,10 @@ def _imb_figures(
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
-    """Return the bytes of IMB's megabyte: 10^6 or 2^20.
+    """Return the bytes of the megabyte in an IMB table: 10^6 or 2^20.
 
-    The largest message with a time and a rate decides; without one, the version does.
+    The largest message with a time and a rate shows which; without such a message, IMB's version
+    decides.
     """
     rows = [(row.size, row, table) for table in found for row in table.rows]
     for size, row, table in sorted(rows, key=lambda one: -one[0]):
@@ -202,7 +203,7 @@ def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
 
 
 # --- OSU micro-benchmarks: a title, a line of columns, a row a size -------------------------------
-# The tests of collectives do not print their number of processes.
+# OSU's tests of collectives do not print the number of processes.
 
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
 _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
@@ -211,7 +212,7 @@ _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
 def _read_osu(source: Source) -> list[ImportedFigure]:
     found = tables(source, _OSU)
     if not source.text.endswith("\n"):
-        raise source.refuse("it is cut: its last line has no end")
+        raise source.refuse("it is truncated: its last line has no line feed")
     made = [one for table in found for one in _osu_figures(source, table)]
     if any(one.ranks is None for one in made):
         source.warn(
@@ -244,14 +245,14 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
     return figures(table.rows, table.columns, like, shared)
 
 
-_RANKS = 2  # processes of iperf3 and perftest
+_RANKS = 2  # iperf3 and perftest have two processes
 
 # --- iperf3 --json and --json-stream: one JSON value a test or event, one after the other ---------
-# A rate counts payload that the receiver got; a server that only received has no record of the sent
-# bytes.
+# A rate counts the payload that the receiver got. A server that only received has no record of the
+# bytes sent.
 
 _REVERSE = "_bidir_reverse"
-_OF_EACH = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")  # repeated for each connection
+_OF_EACH = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")  # one for each connection
 
 
 def _read_iperf3(source: Source) -> list[ImportedFigure]:
@@ -265,9 +266,10 @@ def _read_iperf3(source: Source) -> list[ImportedFigure]:
 
 
 def _once(pairs: Pairs) -> Entry:
-    """Return a JSON object without the keys that iperf3 repeats for each connection.
+    """Create a JSON object without keys that iperf3 repeats; raise ValueError for other duplicates.
 
-    The sums that 3.7 to 3.10 repeat for --bidir (esnet/iperf issue 952) are refused.
+    Versions 3.7 to 3.10 also repeat the sums with --bidir (esnet/iperf issue 952): these are
+    rejected.
     """
     return unique([(key, value) for key, value in pairs if key not in _OF_EACH])
 
@@ -281,7 +283,7 @@ def _tests(source: Source) -> Iterator[Entry]:
         except (ValueError, RecursionError) as error:
             raise source.refuse(f"it is cut or damaged: {error}") from error
         if not isinstance(value, dict):
-            raise source.refuse("it is no result of iperf3: a JSON object is expected")
+            raise source.refuse("it is not a result of iperf3: a JSON object is expected")
         if "event" in value:
             events[str(value["event"])] = value.get("data")
         if "event" not in value or value["event"] == "end":
@@ -301,7 +303,7 @@ def _iperf3_figures(source: Source, test: Entry) -> Iterator[ImportedFigure]:
         source.refuse_newer("iperf3", version, (3,))
     asked = start.get("test_start") or {}
     if asked.get("protocol", "TCP") != "TCP":
-        raise source.refuse("it is of UDP, whose rate is the rate asked for: TCP's is read")
+        raise source.refuse("it is a UDP test, whose rate is the configured one: use a TCP test")
     size = _whole(asked, "blksize") if "blksize" in asked else None
     streams = _whole(asked, "num_streams") if "num_streams" in asked else 1
     benchmark = "TCP, 1 connection" if streams == 1 else f"TCP, {streams} connections"
@@ -325,15 +327,15 @@ def _iperf3_figures(source: Source, test: Entry) -> Iterator[ImportedFigure]:
 def _whole(asked: Entry, key: str) -> int:
     value = asked[key]
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{key} is {str(value)[:40]!r}, which is no whole number")
+        raise ValueError(f"{key} is {str(value)[:40]!r}, which is not a whole number")
     return value
 
 
 # --- perftest: the tables of ib_write_bw, ib_send_lat and the others ------------------------------
-# perftest's MB and MiB are 2^20 bytes, its Gb 10^9 bits. A latency of write and send is half a
-# round trip; one of read and atomic is a whole round trip.
+# In perftest MB and MiB are 2^20 bytes, Gb 10^9 bits. The latency of write and send is half a round
+# trip, that of read and atomic a whole round trip.
 
-# ctx_print_test_info in perftest_parameters.c puts titles together in this form.
+# ctx_print_test_info in perftest_parameters.c builds titles of this form.
 _TEST = re.compile(
     r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic(?: CMP_AND_SWAP| FETCH_AND_ADD))"
     r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency)( forwarding)?( Multicast)?"
@@ -356,7 +358,7 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
             "shows none"
         )
     if not all(table.rows for table in found):
-        source.warn("a table without results was passed over")
+        source.warn("a table without results was skipped")
     return made
 
 
@@ -364,16 +366,16 @@ def _perftest_figures(source: Source, table: PrintedTable) -> Iterator[ImportedF
     benchmark = table.title[1]
     test = _TEST.fullmatch(benchmark)
     if test is None:
-        raise source.refuse(f"perftest has a test that is not known here: {benchmark[:60]!r}")
+        raise source.refuse(f"perftest has a test that is unknown here: {benchmark[:60]!r}")
     shared: Shared = {}
     if not (test[1] or test[2] or benchmark.startswith("Atomic")):
         both = "Bidirectional" in benchmark  # the figure sums both directions
         measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
         shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
-        if not benchmark.startswith("RDMA_Read"):  # whose t_avg is a whole round trip
+        if not benchmark.startswith("RDMA_Read"):  # its t_avg is a whole round trip
             shared["t_avg[usec]"] = ("pingpong_time", 1.0)
     like = ImportedFigure("perftest", None, benchmark, _RANKS)
-    # The peak is 0 where perftest did not measure it.
+    # perftest prints a peak of 0 if it did not measure one.
     return (one for one in figures(table.rows, table.columns, like, shared) if one.value)
 
 
@@ -387,18 +389,18 @@ _READERS: dict[str, Callable[[Source], list[ImportedFigure]]] = {
 
 
 class Kind(NamedTuple):
-    """Program whose files are read; `title` names the file for users."""
+    """Program whose output files are read; `title` names such a file for users."""
 
     tool: str
     title: str
-    contents: list[str]  # expressions that all match a text of the program
+    contents: list[str]  # regular expressions that all match the program's output
 
     def knows(self, text: str) -> bool:
-        """Return whether a text is of this program."""
+        """Return whether a text is output of this program."""
         return all(re.search(one, text, re.MULTILINE) for one in self.contents)
 
     def read(self, source: Source) -> list[ImportedFigure]:
-        """Return the figures of a file of this program."""
+        """Return the figures in an output file of this program."""
         return _READERS[self.tool](source)
 
 

@@ -2,7 +2,7 @@
 """Shared parts of the readers of other programs' files: figures, measures, sources, tables.
 
 A program declares the titles and columns of its tables (`Form`). A column that no declaration names
-is an error with its name; nothing is guessed from a position.
+is an error that shows its name; no column is guessed from its position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEGA = 1e6
 
 
 class Common(NamedTuple):
-    """Definition of a shared measure; `better` is +1 where more is better, -1 where less is."""
+    """Definition of a shared measure; `better` is +1 if more is better, -1 if less is."""
 
     title: str
     unit: str
@@ -40,9 +40,9 @@ COMMON: dict[str, Common] = {
 
 
 def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entry:
-    """Return a figure in the unit of its shared measure in COMMON.
+    """Convert a figure to the unit of its shared measure in COMMON.
 
-    `size` is the bytes of a message; None where there is none, or where it does not matter.
+    `size`: bytes of a message; None if there is none, or if it has no effect.
     """
     return {
         "measure": measure, "ranks": ranks, "size": size, "value": value,
@@ -50,12 +50,12 @@ def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entr
     }  # fmt: skip
 
 
-# Measure of each column that has a shared one, and the factor to the measure's unit.
+# Shared measure of a column, by its name, and the factor to the measure's unit.
 Shared = dict[str, tuple[str, float]]
 
 
 def collective(name: str, column: str) -> Shared:
-    """Return the shared measure of the column of mean times of a collective's name; else {}."""
+    """Return the shared measure of a collective's column of mean times; {} if there is none."""
     return {column: (f"{name}_time", 1.0)} if name in _COLLECTIVES else {}
 
 
@@ -64,44 +64,44 @@ def collective(name: str, column: str) -> Shared:
 
 @dataclass(frozen=True)
 class ImportedFigure:
-    """Figure as its program printed it: a summary's entry without the file's name."""
+    """Figure as its program printed it: an entry of the summary without the file's name."""
 
     tool: str
     version: str | None
     benchmark: str
-    ranks: int | None  # None: the output has no number of ranks
+    ranks: int | None  # None: the output does not have the number
     size: int | None = None
     name: str = ""
     value: float = 0.0
     unit: str = ""
-    comparable: Entry | None = None  # None: no shared measure has this definition
+    comparable: Entry | None = None  # None: no shared measure fits
 
 
 @dataclass(frozen=True)
 class Source:
-    """File to be imported: its path, its text, and the user's number of ranks."""
+    """File to import: its path, its text, and the number of ranks that the user set."""
 
     path: Path
     text: str
     ranks: int | None = None  # set by the user, for programs that do not print it
-    warnings: list[str] = field(default_factory=list)  # about the file or its figures
+    warnings: list[str] = field(default_factory=list)  # warnings on the file or its figures
 
     def warn(self, sentence: str) -> None:
-        """Add a warning, with the file's path before it."""
+        """Add a warning that begins with the file's path."""
         self.warnings.append(f"{self.path}: {sentence}")
 
     @property
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines of the file's text with their numbers, from 1."""
+        """Yield the lines of the text with their numbers, from 1."""
         return enumerate(self.text.splitlines(), start=1)
 
     def refuse(self, reason: str, line: int | None = None) -> ConfigurationError:
-        """Return the error of an unreadable file, with the line number where there is one."""
+        """Return the error that the file is unreadable, with a line number if there is one."""
         where = "" if line is None else f"line {line}: "
         return ConfigurationError(f"{self.path}: {where}{reason}")
 
     def refuse_newer(self, tool: str, found: str, newest: tuple[int, ...]) -> None:
-        """Raise ConfigurationError for a program version newer than `newest`, the newest known."""
+        """Raise ConfigurationError if the program's version is newer than `newest`."""
         numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", found))
         if numbers[: len(newest)] > newest:
             raise self.refuse(
@@ -112,13 +112,13 @@ class Source:
 
 # --- printed tables -------------------------------------------------------------------------------
 
-# Content of a column: a figure, the bytes of a message, a data check, or anything else.
+# Content of a column: a figure, the bytes of a message, a data check, or other text.
 FIGURE, SIZE, CHECK, OTHER = "figure", "size", "check", "other"
 _RIGHT, _WRONG = {"pass", "passed", "ok", "n/a", "-"}, {"fail", "failed"}
 
 
 class PrintedColumn(NamedTuple):
-    """Column of a printed table, whose name is a regular expression for the header."""
+    """Column of a printed table; its name is a regular expression for the header."""
 
     name: str
     unit: str = ""
@@ -126,9 +126,9 @@ class PrintedColumn(NamedTuple):
 
 
 class Form:
-    """Declaration of a program's tables, by the expressions in programs.toml.
+    """Declaration of a program's table layout, by the regular expressions in programs.toml.
 
-    `end` matches the line below the rows; `part` a line before further rows of the same columns.
+    `end` matches the line below the rows, `part` a line before further rows of the same columns.
     """
 
     def __init__(self, name: str) -> None:
@@ -144,7 +144,7 @@ class Form:
 
 
 class Row(NamedTuple):
-    """Row of a printed table; `wrong` is true where the program found its data corrupted."""
+    """Row of a printed table; `wrong`: the program found corrupted data."""
 
     size: int
     part: str
@@ -154,7 +154,7 @@ class Row(NamedTuple):
 
 @dataclass
 class PrintedTable:
-    """Printed table: its title, columns, rows, and all other lines."""
+    """Printed table: its title, columns, rows, and all other lines of the output."""
 
     title: re.Match[str]
     notes: list[str] = field(default_factory=list)
@@ -165,7 +165,7 @@ class PrintedTable:
 
 
 def tables(source: Source, form: Form) -> list[PrintedTable]:
-    """Return the tables in a text; raise ConfigurationError where one is truncated."""
+    """Read the tables in a text; raise ConfigurationError if a table is truncated."""
     found: list[PrintedTable] = []
     for line, text in source.numbered:
         table = found[-1] if found else None
@@ -184,7 +184,7 @@ def tables(source: Source, form: Form) -> list[PrintedTable]:
         elif not table.ended:
             table.notes.append(text)
     if form.end and any(table.rows and not table.ended for table in found):
-        raise source.refuse("it is cut: the line below a table's rows is missing")
+        raise source.refuse("it is truncated: the line below a table's rows is missing")
     if wrong := sorted({row.size for table in found for row in table.rows if row.wrong}):
         sizes = ", ".join(f"{size:,}" for size in wrong[:8])
         source.warn(
@@ -200,10 +200,10 @@ def figures(
     like: ImportedFigure,
     shared: Shared,
 ) -> Iterator[ImportedFigure]:
-    """Yield one figure per value of the rows, with tool, version and so on taken from `like`.
+    """Yield one figure for each value of the rows; tool, version and so on are those of `like`.
 
-    `shared` has the measures of columns. Figures of rows with wrong data, and of one end alone, are
-    never comparable.
+    `shared`: the shared measures of columns. Figures of rows with wrong data, and of one end alone,
+    are never comparable.
     """
     for row in rows:
         for name, value in row.values.items():
@@ -226,7 +226,7 @@ def _columns(source: Source, form: Form, line: int, text: str) -> dict[str, Prin
         if name is None or column is None:
             unknown = re.split(r"\s{2,}|\t", rest)[0]
             raise source.refuse(
-                f"{form.tool} has a column that is not known here: {unknown[:40]!r}", line
+                f"{form.tool} has a column that is unknown here: {unknown[:40]!r}", line
             )
         found.append((name[1], column))
         rest = rest[name.end() :]

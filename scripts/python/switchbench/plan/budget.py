@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Option `--budget`: the most informative part of a configuration that fits into a time.
+"""Option `--budget`: shortening of a configuration to a time, with the least loss of information.
 
-A run is shortened in steps: fewer repeats first, which determine the certainty of a mean; then
-shorter trials; then fewer sizes and loads, of which the extremes are kept. Every reduction is
-printed, and the run's configuration contains the reduced values, so that it can be repeated.
+A run is shortened in steps: first fewer repeats (a mean is less certain), then shorter trials, then
+fewer sizes and loads, of which the extremes are kept. Every reduction is printed. The run's
+configuration contains the reduced values, so that the run can be repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .compile import compile_run
 
 
 class Limits(NamedTuple):
-    """Maximum repeats, seconds of a trial, and values of sizes and loads; None: as configured."""
+    """Limits of a shortened run: repeats, seconds of a trial, number of values; None: no limit."""
 
     repeats: int
     trial_s: float | None
@@ -49,7 +49,7 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """Part of a configuration that fits; `words` lists the changes, "" without any."""
+    """Shortened configuration that fits; `words`: the changes, "" without any."""
 
     reading: CheckedConfiguration
     run: Run
@@ -57,23 +57,23 @@ class Fit:
 
 
 def longest_s(run: Run) -> float:
-    """Return the duration of a run in which all tester-limited phases are measured again."""
+    """Return a run's duration if all tester-limited phases are measured again."""
     again_s = sum(trial.expected_s for trial in run.trials if trial.has_single_phases)
     return run.longest_s + run.remeasure * again_s + (run.locate_s or 0.0)
 
 
 def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
-    """Return the part of a configuration that fits into a budget and its `time_limit`.
+    """Shorten a configuration until its run fits into a budget and the `time_limit`.
 
     Parameters
     ----------
     whole
-        The run of the configuration as it is, with the time of --locate.
+        Run of the unchanged configuration, with the time of --locate.
 
     Raises
     ------
     ConfigurationError
-        If what can be made shorter takes longer.
+        If even the shortest run takes longer than the budget.
     """
     budget_s = min(budget_s, whole.time_limit_s or math.inf)
     if longest_s(whole) <= budget_s:
@@ -94,7 +94,7 @@ def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
 
 
 def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit | None:
-    """Return a configuration within limits; None where a clause needs an omitted part."""
+    """Return a configuration within limits; None if a clause needs an omitted part."""
     model, parameters, words = reading.model, reading.suite_parameters, list[str]()
     if whole.suite is not None:
         caps = {
@@ -134,9 +134,9 @@ def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit |
 def _shorter_test(
     test: ResolvedSettings, trials: Sequence[Trial], limits: Limits, times: bool
 ) -> tuple[ResolvedSettings, list[str]]:
-    """Return a test within limits, and the changes; `times`: windows and repeats change too.
+    """Return a test within limits, and the changes; `times`: shorten windows and repeats too.
 
-    The test gets no new size or load, no more repeats and no longer window.
+    The shorter test has no new sizes or loads, no more repeats and no longer windows.
     """
     changes: dict[str, object] = {}
     words: list[str] = []
@@ -164,10 +164,10 @@ def _shorter_test(
 
     for forms, unit in ((FRAMES, "frame"), (MESSAGES, "message")):
         each = {trial.sizes for trial in trials if trial.size_unit == unit}
-        if all(len(sizes) == 1 for sizes in each):  # else an IMIX: one load of several sizes
+        if all(len(sizes) == 1 for sizes in each):  # several sizes in a trial are an IMIX
             sizes = sorted(size for (size,) in each)
             fewer(forms, sizes, list(map(str, sizes)))
-    if all(trial.load.percent for trial in trials):  # rates in bit/s or frames/s stay unchanged
+    if all(trial.load.percent for trial in trials):  # loads in bit/s or frames/s stay unchanged
         loads = sorted({trial.load.percent or 0.0 for trial in trials})
         fewer(LOAD, [Load(percent=load) for load in loads], [f"{load:g}%" for load in loads])
     return test.model_copy(update=changes), words

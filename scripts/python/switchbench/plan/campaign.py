@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plan of a campaign: the host port at each port of the device, round by round.
+"""Plan of a campaign: which host port is connected to which device port, round by round.
 
-A device with more ports than hosts is tested in two ways. By rotation, cables move until each port
-was loaded, and each pair of port groups was in one round. In a chain (snake) all ports are loaded
-at once, and the exit moves until the faulty part is found. Values only: nothing is read or sent.
+A device with more ports than hosts is tested in two ways. In a rotation, cables move until each
+port was loaded, and each pair of port groups was in one round. In a chain (snake) all ports are
+loaded at once, and the exit moves until the faulty part is found. This module only computes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ..base.errors import ConfigurationError
 from ..base.model import Device
 from ..topology.form import loop_cables
 
-Places = dict[str, str]  # device port of each host port
+Places = dict[str, str]  # cabling: device port of each host port
 
 # --- rotation -------------------------------------------------------------------------------------
 
 
 def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
-    """Return the rounds of a rotation that begins with the present cabling.
+    """Return the cabling of each round of a rotation that begins with the present cabling.
 
-    The minimum of rounds that load each port, group by group, then the rounds that mix groups. No
-    round moves more cables than necessary.
+    The first rounds load each port, group by group, in as few rounds as possible; further rounds
+    mix groups. No round moves more cables than necessary.
     """
     if len(at) >= len(device.ports):
         raise ConfigurationError(
@@ -52,14 +52,14 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
 
 
 def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
-    """Return the cabling that uses all wanted ports; as many host ports as possible stay."""
+    """Return the cabling that uses all wanted ports and moves as few cables as possible."""
     free = [port for port in wanted if port not in before.values()]
     movable = [tester for tester, port in before.items() if port not in wanted]
     return {**before, **dict(zip(movable, free, strict=False))}
 
 
 def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Return few sets of at most `most` groups that contain each pair of groups, greedily."""
+    """Return few sets of at most `most` groups that together contain each pair of groups."""
     left = {frozenset(pair) for pair in combinations(groups, 2)}
     found: list[Sequence[str]] = []
     while left and most >= 2:
@@ -76,8 +76,8 @@ def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
 def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> dict[str, int]:
     """Divide host ports evenly among the device's groups of ports; return the number for each.
 
-    A group with fewer ports than its share is filled. What cannot be divided evenly goes to the
-    groups that already hold the most hosts.
+    A group with fewer ports than its share is filled. Surplus hosts go to the groups that already
+    have the most hosts.
     """
     shares = dict.fromkeys(groups, 0)
     surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}
@@ -91,15 +91,15 @@ def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> 
 
 # --- chain ----------------------------------------------------------------------------------------
 
-SURE = 0.99  # probability at which a part is named
+SURE = 0.99  # min probability of a part that is named as faulty
 MOST_ROUNDS = 40
-UNEXPLAINED = 1e-3  # loss of parts without a fault, as a share of the fault's loss
-ENOUGH = 0.1  # minimum probability on both sides for a round that moves only the exit
+UNEXPLAINED = 1e-3  # loss rate of a healthy part, per loss rate of the faulty part
+ENOUGH = 0.1  # min probability on both sides of the exit, if only the exit moves
 
 
 @dataclass(frozen=True)
 class ChainResult:
-    """Loss in a part of the chain between two passes, numbered from 0, both included."""
+    """Frames and lost frames between two passes of a chain, both included, counted from 0."""
 
     first: int
     last: int
@@ -108,9 +108,9 @@ class ChainResult:
 
 
 def chain_parts(device: Device) -> list[tuple[str, ...]]:
-    """Return the parts of a chain that moving cables can distinguish.
+    """Return the parts of a chain that moving cables can tell apart.
 
-    The two ports of a VLAN, and the cable to the next VLAN, alternate.
+    Parts are alternately the two ports of a VLAN and the cable to the next VLAN.
     """
     passes: list[tuple[str, ...]] = list(zip(device.ports[::2], device.ports[1::2], strict=True))
     parts = passes[:1]
@@ -120,10 +120,10 @@ def chain_parts(device: Device) -> list[tuple[str, ...]]:
 
 
 def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
-    """Return the probability for each part of a chain that the single fault is there.
+    """Return for each part of a chain the probability that it has the single fault.
 
-    Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at one rate with no
-    prior knowledge (Poisson, Jeffreys' prior); all other parts lose UNEXPLAINED of it.
+    Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at a constant,
+    unknown rate (Poisson, Jeffreys' prior); all other parts lose UNEXPLAINED times this rate.
     """
     seen = list(seen)
     logs = []
@@ -142,10 +142,10 @@ def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
 
 
 def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | None:
-    """Return first and last pass of the next round; None where the search is complete.
+    """Return the first and last pass of the next round; None if the search is complete.
 
-    The whole chain comes first. Then the part that halves the probability: by the exit alone, and
-    where this tells no more, by the entry too.
+    The first round loads the whole chain. Each further round loads a part with half of the
+    probability: first only the exit moves, and if this gains nothing, the entry too.
     """
     if not seen:
         return 0, passes - 1
@@ -174,7 +174,7 @@ def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) 
 
 
 def moves(device: Device, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the cable moves between two rounds as sentences, in a feasible order."""
+    """Return the cable moves between two rounds as sentences, in an order that is possible."""
 
     def loops(places: Mapping[str, str]) -> set[str]:
         cables = loop_cables(device, places.values()).items()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trials that are chosen during a run, and stateful beside stateless ports (RFC 8239, 6).
+"""Trials that are chosen while a run measures, and ports for TCP and UDP at once (RFC 8239, 6).
 
-A port of a node is open in one transport at a time, and belongs to one network. So UDP traffic uses
-further ports on the same interfaces, in a network of their own.
+A port of a node has one transport at a time, and belongs to one network. So UDP traffic beside TCP
+uses additional ports on the same interfaces, in an additional network.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..search.suites.declaration import Row, Subtest, SuiteParameters, SuitePoin
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
-_STATELESS = "stateless"  # suffix of the names of further ports and networks
-# keys of a job's port that further ports share
+_STATELESS = "stateless"  # suffix of the names of additional ports and networks
+# keys of a `job` port that an additional port copies
 _OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")
 
 
 def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
-    """Return a site with a further port beside each port of the given networks.
+    """Return the site with an additional port for each port of the given networks.
 
-    The further ports are in the same groups. Raise ConfigurationError where the site has a network
-    of the new name.
+    The additional ports are in the same groups. Raise ConfigurationError if the site already has a
+    network of the new name.
     """
     asked = sorted(set(networks))
     further = {port.name: _beside(port) for name in asked for port in site.networks[name]}
@@ -57,15 +57,15 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """Return a port's name; for a further port, the name of the port beside it."""
+    """Return a port's name; for an additional port, the name of the original port."""
     further = network.endswith(f"-{_STATELESS}")
     return name.removesuffix(f"-{_STATELESS}") if further else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
-    """Return the trial of a variant in which stateful ports send by TCP.
+    """Return the trial of a suite's variant in which stateful ports send by TCP, others by UDP.
 
-    Raise ConfigurationError where a port has no TCP, or an unknown line rate.
+    Raise ConfigurationError if a port has no TCP, or an unknown line rate.
     """
     [part] = planned.parts
     without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
@@ -110,22 +110,23 @@ def _beside(port: Port) -> Port:
 
 
 # --- suite ----------------------------------------------------------------------------------------
-# A suite's measurements: for each a planned trial, whose load and window are chosen trial by trial.
+# A measurement of a suite has one planned trial. The suite chooses load and window of each actual
+# trial.
 
 
-# Repetitions of a tester-limited trial: a lab's hosts share one machine's cores.
+# How often a tester-limited trial is repeated; more often in a lab, whose hosts share one machine.
 REPEATS_SITE, REPEATS_LAB = 2, 11
-ADDRESSES = 1 << 20  # numbers of a port's addresses
-MIN_PART = 0.01  # begin of a suite's range of loads, as a part of the max load
+ADDRESSES = 1 << 20  # number of addresses that a port can have
+MIN_PART = 0.01  # min load of a suite's range, per max load
 NS = 1e9
-UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # by a field of Load
+UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # by field of Load
 
-# parameters of a trial that identify its subtest and variant
+# names of trial parameters that identify subtest and variant
 SUBTEST, VARIANT = "subtest", "variant"
 
 
 def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Return the planned trial of each measurement: the first repeat of each point."""
+    """Return the planned trial of each measurement of a suite."""
     found: list[Trial] = []
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
@@ -148,7 +149,7 @@ def subtest_of(run: Run, planned: Trial) -> Subtest:
 
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
-    """Return the point of a subtest's formulas for a planned trial."""
+    """Return the SuitePoint of a planned trial, on which a subtest's formulas depend."""
     ports = planned.ports
     limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
@@ -164,20 +165,21 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
 
 
 def range_of(planned: Trial) -> LoadRange:
-    """Return the load range of a planned trial, from a hundredth to all of its load."""
+    """Return the load range of a planned trial: from 1 % of its load to its load."""
     [(field, most)] = planned.load.given.items()
     return LoadRange(most * MIN_PART, most, UNITS[field])
 
 
 def parameters_of(run: Run) -> SuiteParameters:
-    """Return the suite parameters with which a run was planned."""
+    """Return the suite parameters of a run's plan."""
     return SuiteParameters(**run.suite_parameters)
 
 
 def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.0) -> Search:
-    """Return the search of a measurement at its beginning.
+    """Create the search of a measurement, before its first trial.
 
-    Its time limit is its estimated share of the time left. `used_s` is the time of earlier trials.
+    The search's time limit is its estimated share of the remaining time. `used_s`: seconds of
+    earlier trials.
     """
     limit_s = float("inf")
     if run.time_limit_s is not None:
@@ -192,7 +194,7 @@ def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.
 
 
 def overhead_s(planned: Trial) -> float:
-    """Return the seconds of a trial besides its first window: barriers, warmup, drain and so on."""
+    """Return the seconds of a trial besides its first window: barriers, warm-up, drain, ..."""
     return max(0.0, planned.expected_s - planned.window_s)
 
 
@@ -202,12 +204,12 @@ def estimates_s(
     searches: Sequence[Trial],
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> tuple[float, ...]:
-    """Return the expected seconds of each measurement.
+    """Return the expected seconds of each measurement of a suite.
 
-    `of` combines the estimates for several limits of a device: mean, or min.
+    `of`: function that combines the estimates for devices with several limits, such as mean or min.
     """
     found = []
-    known: set[tuple[int, ...]] = set()  # sizes whose search gives the start of later ones
+    known: set[tuple[int, ...]] = set()  # sizes with a search at whose result later searches begin
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
         point = setting_of(planned, parameters)
@@ -224,14 +226,14 @@ def _imagined(
     near: Callable[[SuitePoint, float], Row] | None,
     truth: float,
 ) -> SearchMethod:
-    """Return the search method of a subtest for a simulated device with a given limit."""
+    """Return a subtest's search method as it runs for a simulated device of a given limit."""
     earlier = {key: {"throughput_percent": point.loads.max / 2} for key in subtest.needs}
     made = subtest.method(point, earlier | ({} if near is None else {"found": near(point, truth)}))
     return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
 
 def refuse_too_short(run: Run, limit_s: float) -> None:
-    """Raise ConfigurationError where the measurements' minimum times exceed the limit."""
+    """Raise ConfigurationError if the measurements need more than the time limit."""
     found: dict[str, float] = {}
     least_s = estimates_s(str(run.suite), parameters_of(run), run.searches, min)
     for planned, took_s in zip(run.searches, least_s, strict=True):
@@ -247,7 +249,7 @@ def refuse_too_short(run: Run, limit_s: float) -> None:
 
 
 def suite_words(planned: Trial) -> list[str]:
-    """Return the words for a measurement: its subtest and variant, else its pattern."""
+    """Name a measurement in words: subtest and variant, else the pattern."""
     named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]
     return [str(name) for name in named if name] or [planned.pattern["name"]]
 
@@ -257,7 +259,7 @@ def chosen_trial(
 ) -> Trial:
     """Return a trial with the value and window that a measurement proposes.
 
-    `identity` is its number in the run, `number` its number in the measurement.
+    `identity`: number of the trial in the run; `number`: number of the trial in the measurement.
     """
     subtest, asked = subtest_of(run, planned), parameters_of(run)
     point, quantity = setting_of(planned, asked), subtest.quantity
@@ -278,15 +280,15 @@ def chosen_trial(
         count, rate, first = round(value), value / (seconds or 1.0), 0
         if quantity == "rate":
             count, rate = round(asked.learning_addresses), value
-            first = (1 + number * count) % (ADDRESSES - count)  # trials have different addresses
+            first = (1 + number * count) % (ADDRESSES - count)  # each trial has new addresses
         trial = replace(trial, burst=replace(burst, frames=count))
         return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
     [(field, most)] = planned.load.given.items()
-    load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as summaries have it
+    load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as in summaries
     interval_s = min(planned.interval_s, seconds)
     trial = replace(trial, load=load, window_s=seconds, interval_s=interval_s)
     if quantity == "size":
-        # The connectivity check uses ordinary frames: others may not be forwarded.
+        # The connectivity check uses ordinary frames: devices need not forward errored ones.
         trial = replace(trial, sizes=(round(value),), check_sizes=tuple(planned.sizes))
         return trial.with_options(undersize=True)
     if quantity == "overload":  # the load falls to half within the trial (RFC 2544, 26.5)
@@ -294,22 +296,22 @@ def chosen_trial(
     if subtest.two_transports:
         # Stateless ports send this many frames when the window opens, then none.
         fps = point.fps(trial.load.percent)
-        assert fps is not None  # in_two_transports has checked it
+        assert fps is not None  # checked by in_two_transports
         return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
     return trial
 
 
 # --- again ----------------------------------------------------------------------------------------
-# Trials that repeat phases in which every measurement was tester-limited (`remeasure`).
+# Trials that repeat tester-limited phases (`remeasure`).
 
 
 def trials_again(
     measured: Iterable[Trial], phases_of: Callable[[Trial], Sequence[int]], first: int
 ) -> Iterator[Trial]:
-    """Yield, for each trial with phases to repeat, a trial of only these phases.
+    """Yield trials that repeat only given phases of measured trials.
 
-    `measured` is in order of measurement; `phases_of` returns phase numbers
-    (`Summary.remeasurable`); `first` is the number of the first new trial.
+    `measured`: trials in order of measurement. `phases_of`: function that returns the numbers of a
+    trial's phases to repeat (`Summary.remeasurable`). `first`: number of the first new trial.
     """
     for trial in measured:
         limited = list(phases_of(trial))
@@ -329,17 +331,17 @@ def trials_again(
 
 
 # --- located --------------------------------------------------------------------------------------
-# Trials that distinguish suspects (`switchbench run --locate`): a list of flows, sent like those of
-# a trial of the run.
+# Trials that tell suspects apart (`switchbench run --locate`): given flows, sent like those of a
+# trial of the run.
 
 
 Flows = Sequence[Sequence[str]]  # pairs of ports
 
 
 def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
-    """Return a trial of given flows, sent like those of the trial with the nearest load.
+    """Return a trial of given flows, sent like those of the run's trial with the nearest load.
 
-    None without flows, or where no trial of the run shows how to send them.
+    None without flows, or if the run has no trial that can serve as a model.
     """
     ends = {end for pair in flows for end in pair}
     fitting = [

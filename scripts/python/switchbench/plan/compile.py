@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiler of a checked configuration into a run with all its trials."""
+"""Compiler of a checked configuration to a run with all its trials."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from . import documents
 from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
 from .engine import PlanRefused, plan_size, port_parts
 
-Refusals = Iterator[tuple[str, str]]  # (key or several keys, sentence)
+Refusals = Iterator[tuple[str, str]]  # (invalid key or keys, message)
 
 _MEMINFO = Path("/proc/meminfo")
 WINDOW_LEAST_NS = 1_000_000  # a shorter window opens and closes between two polls of a port
 
 
 def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
-    """Raise ConfigurationError for settings that no port can have, whatever the pattern."""
+    """Raise ConfigurationError for settings that no port supports, whatever the pattern."""
     for rule in (_frames, _verbs, _messages, _times):
         for key, text in rule(point):
             raise place.problem(key, text)
@@ -52,9 +52,9 @@ def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
 
 
 def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) -> None:
-    """Raise ConfigurationError for impossible loads or shares, and for a lack of memory.
+    """Raise ConfigurationError for an impossible load, impossible shares, or too little memory.
 
-    `memory_bytes` is what one repetition of a schedule needs on all ranks.
+    `memory_bytes`: memory that one repetition of a schedule needs on all ranks.
     """
     if trial.traffic not in ("stream", "burst") and "shares" in trial.pattern:
         raise place.problem(
@@ -68,7 +68,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
             for port, share in zip(part.ranks, shares, strict=True):
                 if text := _load_refusal(trial, port, float(share)):
                     raise place.problem("load", text)
-    # All ranks of a lab are on this host; elsewhere each node checks its own memory.
+    # All ranks of a lab are on this host; in other cases each node checks its own memory.
     spare = spare_bytes() if site.launcher.in_lab and memory_bytes else None
     if spare is not None and memory_bytes > spare:
         raise place.problem(
@@ -79,7 +79,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
 
 
 def spare_bytes() -> int | None:
-    """Return the memory that the engine may use (engine/platform/sysfs.h); None where unknown."""
+    """Return the memory that the engine may use (engine/platform/sysfs.h); None if unknown."""
     try:
         found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
     except OSError:
@@ -88,7 +88,7 @@ def spare_bytes() -> int | None:
 
 
 def _frames(point: ResolvedSettings) -> Refusals:
-    """Yield errors of frames, and one-frame messages, that transport, header or ports exclude."""
+    """Yield errors of frames that the transport, the header or the ports do not support."""
     header, carrier = rules.frame_header(point), transports.of(point.transport)
     if point.traffic == "burst" and not carrier.bursts:
         able = " or ".join(each.name for each in transports.TRANSPORTS if each.bursts)
@@ -126,7 +126,7 @@ def _frames(point: ResolvedSettings) -> Refusals:
 
 
 def _verbs(point: ResolvedSettings) -> Refusals:
-    """Yield errors of combinations of verbs options and messages that no device can have."""
+    """Yield errors of verbs options and messages that no device supports together."""
     verbs, frame_max = point.verbs, point.frame_max
     if verbs is None:
         return
@@ -187,7 +187,7 @@ def _times(point: ResolvedSettings) -> Refusals:
 
 
 def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
-    """Return why a port cannot send a share of the load, or None."""
+    """Return why a port cannot send a share of the load; None if it can."""
     load, line_bps = trial.load, port.line_rate_bps
     wanted_bps = share * trial.layer1_bps(line_bps)
     percent = load.percent and load.percent * share
@@ -217,26 +217,26 @@ def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
 # --- the run --------------------------------------------------------------------------------------
 
 
-REMEASURE_ACCEPTANCE = 3  # for profile acceptance, without a configured value
+REMEASURE_ACCEPTANCE = 3  # default of `remeasure` for profile acceptance
 
 NS = 1e9
 
-# Names of configuration keys that differ in nodes' documents.
+# Configuration keys that have other names in nodes' documents.
 NODE_WORDS = {
     "udp_sources_per_flow": "udp_sources",
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
-ROUNDS = 8  # minimum round trips at line rate within a window
+ROUNDS = 8  # min number of round trips at line rate within a window
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 _CHECK_MTU_UNKNOWN = 10_000
 _CHECK_BYTES = 64
-# parameters omitted where they have the pattern's defaults
+# parameters that are left out if they have the pattern's defaults
 _UNSAID = ("directions", "rotate", "load_of")
 
 
 def compile_run(reading: CheckedConfiguration) -> model.Run:
-    """Compile the run of a configuration; ConfigurationError for an impossible plan."""
+    """Compile a configuration to a run; raise ConfigurationError for an impossible plan."""
     document, asked, site = reading.document, reading.model, reading.site
     if asked.suite is not None and not site.launcher.starts_nodes:
         words = f"is not implemented with launch: {site.launch}"
@@ -247,7 +247,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
     trials, searches = tuple(compile_trials(reading)), tuple[Trial, ...]()
     accepts = any(test.profile == "acceptance" for test in reading.tests)
     remeasure = REMEASURE_ACCEPTANCE if accepts else 0
-    if asked.suite is not None:  # suites repeat tester-limited trials instead
+    if asked.suite is not None:  # a suite repeats tester-limited trials by itself
         (searches, site), trials, remeasure = _searches(reading, trials), (), 0
     _refuse_unanswered(reading, trials + searches)
     return model.Run(
@@ -275,7 +275,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
 def _searches(
     reading: CheckedConfiguration, trials: tuple[Trial, ...]
 ) -> tuple[tuple[Trial, ...], Site]:
-    """Return a suite's planned searches, and the site with the further ports that some need."""
+    """Return a suite's planned trials, and the site with the additional ports that some need."""
     for number, clause in enumerate(reading.expectations):
         if clause["measure"].partition(".")[0] != reading.model.suite:
             text = f"{clause['measure']} is not a measure of suite {reading.model.suite}"
@@ -298,7 +298,7 @@ def _device_reset(reading: CheckedConfiguration) -> model.DeviceReset | None:
 
 
 def refuse_too_long(run: model.Run) -> None:
-    """Raise ConfigurationError for a run that should take longer than `time_limit`."""
+    """Raise ConfigurationError if a run is expected to take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
         refuse_too_short(run, run.time_limit_s)
         return
@@ -312,7 +312,7 @@ def refuse_too_long(run: model.Run) -> None:
 
 
 def refuse_unrunnable(reading: CheckedConfiguration, run: model.Run) -> None:
-    """Raise ConfigurationError, with a position, for a run with too much time or too many cores."""
+    """Raise ConfigurationError, with a position, if a run needs too much time or too many cores."""
     for refuse in (refuse_too_long, documents.deal):
         try:
             refuse(run)
@@ -329,7 +329,7 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
             raise reading.document.problem(("expect", i, "measure"), text)
         answering = list(trials)
-        if reading.model.suite is not None:  # only one subtest has the measure
+        if reading.model.suite is not None:  # the measure belongs to one subtest
             suite, key = SUITES[reading.model.suite], clause["measure"].partition(".")[2]
             answering = [
                 trial
@@ -359,11 +359,10 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
 
 
 def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
-    """Return all trials in order.
+    """Return all trials of a configuration, in order.
 
-    Tests of one pattern that differ in the transport alternate. `transports: [dpdk, tcp]` becomes
-    two tests, so this compares tests, not their positions in the file: a repeated run alternates
-    again.
+    Tests that differ only in the transport alternate repeat by repeat. They may stand anywhere in
+    the configuration, since `transports: [dpdk, tcp]` becomes two tests.
     """
     groups: list[list[tuple[int, ResolvedSettings]]] = []
     for number, test in enumerate(reading.tests):
@@ -372,15 +371,15 @@ def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
         if not before or not same or any(t.transport == test.transport for t in before):
             groups.append([])
         groups[-1].append((number, test))
-    turns: list[tuple[Trial, int]] = []  # trial of a point, and number of its repeat
+    turns: list[tuple[Trial, int]] = []  # first trial of a point, and number of the repeat
     for group in groups:
         found = [
             trial_of(reading, number, point) for number, test in group for point in points(test)
         ]
-        # Matrix by matrix, and within it repeat by repeat: all transports run close in time.
+        # Sorted by traffic matrix, then by repeat, so that all transports run close in time.
         matrices: dict[str, list[Trial]] = {}
         for trial in found:
-            # Settings that compared transports must share: not sizes, loads and their own options.
+            # Settings that compared transports must share; sizes, loads and own options may differ.
             flows = {key: value for key, value in trial.pattern.items() if key != "bytes"}
             ranks = [[port.name for port in part.ranks] for part in trial.parts]
             matrix = json.dumps([flows, ranks, trial.seed, trial.traffic])
@@ -388,7 +387,7 @@ def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
         for sharing in matrices.values():
             for repeat in range(max(trial.repeats.most for trial in sharing)):
                 turns += ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
-    numbers: dict[int, int] = {}  # of points
+    numbers: dict[int, int] = {}  # new number of each point
     trials = []
     for identity, (trial, repeat) in enumerate(turns):
         number = numbers.setdefault(id(trial), len(numbers))
@@ -397,7 +396,7 @@ def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
 
 
 def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:
-    """Return the first trial of a point; ConfigurationError where it is impossible."""
+    """Return the first trial of a point; raise ConfigurationError if it is impossible."""
     site, place, carrier = reading.site, PointPlace(reading.document, point), point.transport
     check_point(point, site, place)
     parts = tuple(_part(site, network, point, place) for network in point.on)
@@ -417,7 +416,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         if point.window is not None:
             window_s = max(window_s, rounds_s)
         each = zip(sizes, parts, strict=True)
-        # Flows that a port has in flight at once, sent and received, share its line.
+        # Messages that a port sends and receives at the same time share its line.
         sharing = max(max(1.0, 2 * s.flows / s.phases / len(part.ranks)) for s, part in each)
         drain_max_s = max(drain_max_s, drain_s + sharing * rounds_s)
     trial = Trial(
@@ -479,10 +478,10 @@ def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) 
 
 
 def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[int, ...]:
-    """Return the connectivity check's message sizes for a byte stream; () for the load's sizes.
+    """Return the connectivity check's message sizes over byte streams; () for the load's sizes.
 
-    One message per flow fills a segment, jumbo or not; whole messages of many flows on a slow line
-    would take minutes.
+    One message per flow fills a segment, also a jumbo one. Messages of the load's size would take
+    minutes with many flows on a slow line.
     """
     stream = transports.of(point.transport).byte_stream and point.traffic != SCHEDULE
     if not stream or not point.connectivity_check:
@@ -499,7 +498,7 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[
 def _pattern(
     site: Site, parts: Sequence[model.Part], point: ResolvedSettings, place: PointPlace
 ) -> model.Pattern:
-    """Return the pattern by rank numbers, which must be equal for every part."""
+    """Return the pattern by rank numbers, which must be equal in all networks."""
     found = [_pattern_of(Members(site, part.network, part.ranks), point, place) for part in parts]
     for part, pattern in zip(parts, found, strict=True):
         if pattern != found[0]:
@@ -536,7 +535,7 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
 
 
 def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return the pattern's parameters that differ from the defaults."""
+    """Return the parameters of the pattern that differ from its defaults."""
     usual = PATTERNS[point.pattern].parameters
     unsaid = _UNSAID if point.pattern != "ring" else ()
     found = {key: getattr(point, key) for key in usual if key != "flows"}
@@ -548,7 +547,7 @@ def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
 
 
 def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
-    """Return the flow list of a pattern, and the shares where any flow has one."""
+    """Return the flow list of a pattern, and the flows' shares if any flow has one."""
     if point.flows is None:
         raise place.problem("flows", "flows is missing: a list, [[source, destination], ...]")
     shares: dict[tuple[int, int], float | None] = {}
@@ -568,7 +567,7 @@ def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict
 
 
 def _parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return the parameters that distinguish trials, by the user's names."""
+    """Return the parameters that distinguish trials, with the names of the configuration."""
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
     found = _pattern_parameters(point)
@@ -582,7 +581,7 @@ def _parameters(point: ResolvedSettings) -> dict[str, object]:
             if key == "frames" or value != usual[key]
         }
     found |= point.swept
-    # In JSON's form: lists for tuples.
+    # Lists instead of tuples, as in JSON.
     plain: dict[str, object] = json.loads(
         json.dumps({key: rules.written_key(key, value) for key, value in found.items()})
     )
@@ -592,26 +591,26 @@ def _parameters(point: ResolvedSettings) -> dict[str, object]:
 # --- durations ------------------------------------------------------------------------------------
 
 
-# Time of a phase besides its traffic: partners' addresses, sockets, two barriers. Measured on the
-# lab of 8 nodes on 2 cores; a few ms for each further node process on these cores.
+# Time of a phase besides its traffic: addresses of partners, sockets, two barriers. Measured in the
+# lab of 8 nodes on 2 cores; each further node process on these cores adds a few ms.
 PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
-PROBE_S = 0.25  # once per trial with a connectivity check
-QUEUE_PAIR_S = 0.005  # creation, fetching the partner's data, connection: 1,000 in 5 s at most
-START_S = 1.5  # once: start of nodes, opening of ports, first barrier
+PROBE_S = 0.25  # seconds of a trial's connectivity check
+QUEUE_PAIR_S = 0.005  # max seconds to create and connect a queue pair
+START_S = 1.5  # seconds until nodes have started and ports are open, once per run
 START_PER_NODE_S = 0.1
 
-UNKNOWN_LINE_BPS = 1e9  # assumed for a transfer's time where the line rate is unknown
+UNKNOWN_LINE_BPS = 1e9  # assumed if the line rate is unknown
 
 
 def start_s(site: Site) -> float:
-    """Return the time of a run before its first trial."""
+    """Return the seconds of a run before its first trial."""
     return START_S + START_PER_NODE_S * len(site.processes)
 
 
-STEP_WARMUP = 1  # of a schedule: batches before the counted ones
-_TURN_S = 200e-6  # of a message besides its bytes
-_LEARNED_S = 0.2  # after the last learning frame (engine/transport/dpdk/addresses.c)
+STEP_WARMUP = 1  # batches of a schedule before the first measured one
+_TURN_S = 200e-6  # seconds of a message in addition to its bytes at line rate
+_LEARNED_S = 0.2  # pause after the last learning frame (engine/transport/dpdk/addresses.c)
 
 
 def expected_s(site: Site, trial: Trial) -> float:
@@ -619,7 +618,7 @@ def expected_s(site: Site, trial: Trial) -> float:
     flows = trial.flows / trial.phases
     if transports.of(trial.transport).rdma:
         says_when_over = trial.options["service"] == "rc"
-    else:  # frames and datagrams only become silent
+    else:  # the end of frames and datagrams shows only by silence
         says_when_over = trial.size_unit == "message"
     sharing = len(site.processes) if site.launcher.in_lab else 0
     between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
@@ -629,26 +628,26 @@ def expected_s(site: Site, trial: Trial) -> float:
 
 
 def _setup_s(trial: Trial, flows: float) -> float:
-    """Return the time of a phase's learning frames, or of its queue pairs.
+    """Return the seconds for a phase's learning frames, or for its queue pairs.
 
-    Each rank makes the queue pairs of its own flows.
+    Each rank creates the queue pairs of its own flows.
     """
     options = trial.options
     if "learning_rate" in options:
         return float(options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S)
     ranks = sum(len(part.ranks) for part in trial.parts)
-    each_rank = 2 * flows / ranks  # sent and received
+    each_rank = 2 * flows / ranks  # flows sent and received
     return float(QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
 
 
 def _traffic_s(trial: Trial, flows: float) -> float:
-    """Return the sending time of one phase with a number of flows."""
+    """Return the seconds in which one phase with a number of flows sends."""
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
         steps, ports = trial.steps, trial.ports
         if steps is None:
             return 0.0
-        # At line rate and without computation.
+        # Assumes line rate and no concurrent computation.
         each_bytes = steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
         return repetitions * (steps.steps * _TURN_S + round_trip_s(ports, each_bytes) / 2)
     if trial.window_s:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Documents that nodes read (doc/developer/node-protocol.md), built from a run."""
+"""Documents that the command sends to nodes (doc/developer/node-protocol.md), made from a run."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ..base.model import Process, Run, Trial
 
 @dataclass(frozen=True)
 class Deal:
-    """Settings of workers in the `job` document."""
+    """Workers' kind and cores for the `job` document."""
 
     worker: str  # auto | sleep | poll
     cores: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by process
 
     @property
     def polled(self) -> frozenset[int]:
-        """Return the cores that polling workers use exclusively during the run."""
+        """Return the cores that polling workers occupy during the run."""
         every = (core for cores in self.cores.values() for core in cores)
         return frozenset(every) if self.worker == "poll" else frozenset()
 
 
 def deal(run: Run) -> Deal:
-    """Return the cores of a run's nodes; ConfigurationError for an impossible choice."""
+    """Choose workers and their cores; raise ConfigurationError for an impossible choice."""
     processes, named = run.site.processes, run.site.cores
     if not run.site.launcher.in_lab:
         return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
@@ -58,7 +58,7 @@ def deal(run: Run) -> Deal:
             f"worker: poll: {len(processes)} node processes need a core each, and {there}: pack "
             "more nodes into a process, or worker: sleep"
         )
-    # The command, its heartbeats and main threads need a core that is not polled.
+    # The command, its heartbeats and the main threads need a core without a polling worker.
     if not may_use - frozenset(named):
         raise ConfigurationError(
             f"cores: {written(named)}: the command itself may use {written(may_use)} alone: leave "
@@ -73,12 +73,12 @@ def queues(process: Process) -> int:
 
 
 def written(cores: Iterable[int]) -> str:
-    """Return cores as a cpuset: `0,2-5`."""
+    """Return core numbers as a cpuset, such as `0,2-5`."""
     return str(RangeSet.fromlist(map(str, cores)))
 
 
 def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Distribute cores over processes in rotation; with too few cores, processes share one."""
+    """Assign cores to processes in rotation; with too few cores, processes share a core."""
     count = len(processes)
     return {
         process.name: tuple(cores[i::count]) or (cores[i % len(cores)],)
@@ -88,7 +88,7 @@ def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tup
 
 
 def keep_off(polled: Collection[int]) -> None:
-    """Move this thread, and threads that it starts, off the cores of polling workers."""
+    """Keep this thread, and threads that it starts, off the cores of polling workers."""
     others = os.sched_getaffinity(0) - frozenset(polled)
     if polled and others:
         os.sched_setaffinity(0, others)
@@ -99,11 +99,11 @@ def keep_off(polled: Collection[int]) -> None:
 # frames/s of one core (engine/transport/dpdk/port.c). The nodes check each phase themselves; here
 # all trials are checked before the first.
 
-Record = Mapping[str, Any]  # a node's `hello` or `port-open`
+Record = Mapping[str, Any]  # `hello` or `port-open` record of a node
 
 
 def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) -> None:
-    """Raise ConfigurationError for a trial that needs more frames/s than its cores can send."""
+    """Raise ConfigurationError if a trial needs more frames/s than its cores can send."""
     workers = {hello["node"]: int(hello.get("workers") or 1) for hello in hellos}
     ports = {(record["port"], record["transport"]): record for record in opened}
     for trial in run.planned:
@@ -143,7 +143,7 @@ PRIVATE_MODE = 0o600
 
 
 def to_line(name: str, value: object) -> str:
-    """Return one document as a line of JSON."""
+    """Convert a document to a line of JSON."""
     return json.dumps({name: value}, ensure_ascii=False) + "\n"
 
 
@@ -193,7 +193,7 @@ def job_document(
 
 
 def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, object]:
-    """Return the `peers` document: addresses and sealed keys of the run, by node index."""
+    """Return the `peers` document: addresses and sealed keys of nodes, by node index."""
     return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
 
 
@@ -208,7 +208,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "drain_max_ns": trial.drain_max_s,
         "interval_ns": trial.interval_s or None,
     }
-    # Ports without a flow may receive frames that are measured there.
+    # A port without a flow is included: it may receive frames of others.
     listen = options.get("addresses", 1) > 1 or options.get("destination", "port") != "port"
     parts = []
     for part in trial.parts:
@@ -248,13 +248,13 @@ def trial_document(trial: Trial) -> dict[str, Any]:
 
 
 def hand_job(run: Run, run_id: str) -> str:
-    """Return all documents of a run for a manual start, with the key in clear text."""
+    """Return all documents for nodes that users start by hand, with the key in clear text."""
     processes = []
     for process in run.site.processes:  # addresses must be known before the nodes start
         host, _, port = process.control["address"].rpartition(":")
         number = int(port)
         if number == 0 and run.site.launcher.in_lab:
-            number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
+            number = BY_HAND_UDP_PORT  # the same port for all: each node has its own namespace
         if number == 0:
             raise ConfigurationError(
                 "control.udp_port: 0 chooses a free port, but nodes that are started by hand need "
@@ -266,14 +266,14 @@ def hand_job(run: Run, run_id: str) -> str:
     addresses = [process.control["address"] for process in processes]
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
     job = job_document(run, run_id, controlled=False)
-    # Only the required repeats, because no controller evaluates their mean.
+    # Only the min number of repeats, because no controller evaluates their mean.
     trials = [trial_document(trial) for trial in run.trials if not trial.optional]
     documents = [to_line("job", job), to_line("peers", peers)]
     return "".join([*documents, *(to_line("trial", one) for one in trials), to_line("quit", True)])
 
 
 def numeric_address(node: str, address: str) -> str:
-    """Return `name:port` with the numeric address to which this machine resolves the name."""
+    """Return `name:port` with the numeric address of the name on this machine."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
@@ -287,8 +287,8 @@ def numeric_address(node: str, address: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a new file that holds a key, with mode 0600; ConfigurationError otherwise."""
-    # An existing file may be readable or replaceable by others.
+    """Create a file for a key, with mode 0600; raise ConfigurationError if this fails."""
+    # Other users may be able to read or replace an existing file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)

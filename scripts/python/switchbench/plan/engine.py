@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Queries of the engine without traffic: plans of patterns.
+"""Plans of patterns, as the engine computes them, without any traffic.
 
-Patterns are computed in one place, the C library below the engine. `switchbench-node --plan`
-returns the plan of a request (doc/developer/node-protocol.md), so that the command cannot disagree
-with a node.
+Only the engine's C library computes patterns. The command requests a plan from
+`switchbench-node --plan` (doc/developer/node-protocol.md), so that its plan is that of the nodes.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from ..base.programs import find_engine
 
 _TIMEOUT_S = 60
 
-Flows = npt.NDArray[np.int64]  # one row per flow: its source and destination by rank number
+Flows = npt.NDArray[np.int64]  # one row per flow: rank numbers of source and destination
 
 _HEAD = 2 + 64 // 4  # words before the flows of a phase: number, count, name
-_FORWARDS = 1 << 31  # flag in a source's number
+_FORWARDS = 1 << 31  # flag in a source's number: the source forwards
 
 
 class PlanRefused(ConfigurationError):
-    """Error: the pattern is impossible for these ranks, with the pattern's own sentence."""
+    """Error: the pattern is impossible for these ranks; the text is the engine's message."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class PlanSize:
     phases: int
     flows: int
     share: ScheduleShape | None = None  # for schedules
-    memory_bytes: int = 0  # of one repetition on all ranks together
+    memory_bytes: int = 0  # memory of one repetition on all ranks together
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,14 @@ class Phase:
 
 
 def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object) -> str:
-    """Return a `plan` document as JSON; `how` has further keys."""
+    """Return a `plan` document as JSON; `how`: further keys of the document."""
     given = {key: value for key, value in how.items() if value is not None}
     plan = {"ranks": ranks, "pattern": pattern, "seed": seed, **given}
     return json.dumps({"plan": plan}) + "\n"
 
 
 def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:
-    """Return the size of a plan; PlanRefused for an impossible pattern."""
+    """Return the size of a plan; raise PlanRefused for an impossible pattern."""
     return _size(request(ranks, pattern, seed, totals_only=True))
 
 
@@ -82,7 +81,7 @@ def _size(document: str) -> PlanSize:
 def plan_phases(
     ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
 ) -> Iterator[Phase]:
-    """Yield a plan's phases, all or the given ones, even with many million flows."""
+    """Yield the given phases of a plan, by default all; memory holds one phase at a time."""
     packed = np.frombuffer(_asked(request(ranks, pattern, seed, phases=phases)), dtype="<u4")
     at = 0
     while at < packed.size:
@@ -95,11 +94,11 @@ def plan_phases(
 
 
 def _asked(document: str) -> bytes:
-    """Return the engine's answer to a `plan` document.
+    """Send a `plan` document to the engine, and return the reply.
 
-    Raise PlanRefused or RunError where there is none.
+    Raise PlanRefused or RunError if there is no reply.
     """
-    with open(os.memfd_create("plan"), "w+b") as answer:  # up to 130 MB, too much for a pipe
+    with open(os.memfd_create("plan"), "w+b") as answer:  # replies have up to 130 MB
         try:
             result = subprocess.run(
                 [str(find_engine()), "--plan"],
@@ -112,7 +111,7 @@ def _asked(document: str) -> bytes:
         except OSError as error:
             raise RunError(f"switchbench-node can't be started: {error.strerror}") from None
         except subprocess.TimeoutExpired:
-            raise RunError(f"switchbench-node made no plan within {_TIMEOUT_S} s") from None
+            raise RunError(f"switchbench-node returned no plan within {_TIMEOUT_S} s") from None
         answer.seek(0)
         output = answer.read()
     if result.returncode != 0:
@@ -121,7 +120,7 @@ def _asked(document: str) -> bytes:
 
 
 def _refusal(output: bytes, log: str, status: int) -> Exception:
-    """Return the error with the engine's own message: its error record, else its last log line."""
+    """Return the error with the engine's message: its `error` record, else its last log line."""
     records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
@@ -131,22 +130,22 @@ def _refusal(output: bytes, log: str, status: int) -> Exception:
 
 
 # --- shares ---------------------------------------------------------------------------------------
-# Share of its port's load that each flow has, and the load offered to receivers.
+# How a port's load is divided among its flows, and the load that receivers are offered.
 
 
-MOST_FLOWS = 200_000  # of a plan; larger plans are not checked for oversubscription
+MOST_FLOWS = 200_000  # plans with more flows are not checked for oversubscription
 _SLACK = 1.0005  # tolerance for clock differences (RFC 8239 allows 0.02 %)
 
 Parts = npt.NDArray[np.float64]
 
 
 def divided(pattern: Pattern) -> bool:
-    """Return true where ports may have less than the whole load."""
+    """Return whether some ports may send less than the whole load."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
 def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
-    """Return the share of its source's load for each flow of a phase, in order."""
+    """Return for each flow of a phase its share of its source's load."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
         return np.asarray(1 / np.bincount(destinations)[destinations])
@@ -160,9 +159,9 @@ def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
 
 
 def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
-    """Return the largest share of the load that each rank sends in a phase.
+    """Return for each rank the largest share of the load that it sends in a phase.
 
-    0 for a rank that never sends.
+    The share is 0 for a rank that never sends.
     """
     if not divided(pattern):
         return np.ones(ranks)
@@ -175,9 +174,9 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
 
 
 def oversubscribed(trial: Trial, part: Part) -> Iterator[tuple[str, float]]:
-    """Yield the ports that a phase offers more than their line rate, with the offered percentage.
+    """Yield ports that a phase offers more than their line rate, with the offered percentage.
 
-    The excess is lost, or delayed where the network can slow the senders. Ports with an unknown
+    The excess is lost, or delayed if the network can slow the senders down. Ports with an unknown
     line rate are left out.
     """
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Listing of a run's plan for `switchbench plan`.
+"""Contents of a run's plan for `switchbench plan`, as plain values.
 
-One table-like object, which `--json` writes unchanged and the terminal prints (render/terminal.py).
+`--json` writes these values unchanged; render/terminal.py prints them on a terminal.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ T = TypeVar("T")
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
 
-PROBES_PERCENT = 0.1  # of line, for automatic probes and answers (engine/traffic/prober.h)
-PORTS_NAMED = 4  # in a sentence
+PROBES_PERCENT = 0.1  # max % of line for automatic probes and replies (engine/traffic/prober.h)
+PORTS_NAMED = 4  # max number of ports named in a sentence
 
 
 def listing(
     run: Run, phases: Sequence[int] | None = None, everything: bool = True, in_words: bool = False
 ) -> dict[str, object]:
-    """Return the plan of a run as plain values (documented in `switchbench plan --help`).
+    """Return the plan of a run as plain values (format: `switchbench plan --help`).
 
-    `phases` selects phases of each plan; `everything`: all phases and flows, however many;
-    `in_words`: the flows of a phase are one text for users.
+    `phases`: numbers of the phases to list in each plan. `everything`: list all phases and flows.
+    `in_words`: list the flows of a phase as one text for users.
     """
     plans, site, said = _plans(run), run.site, notes(run)
 
@@ -126,10 +126,10 @@ def listing(
 
 
 def _plans(run: Run) -> list[list[Trial]]:
-    """Return the trials grouped by plan, in the order of each plan's first trial."""
+    """Group the trials by plan, in the order of each plan's first trial."""
     found: dict[str, list[Trial]] = {}
     for trial in run.trials:
-        # Sizes do not change flows.
+        # Trials that differ in size have the same flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
         ranks = [[part.network, *(port.name for port in part.ranks)] for part in trial.parts]
         key = json.dumps([ranks, flows, trial.seed])
@@ -138,11 +138,11 @@ def _plans(run: Run) -> list[list[Trial]]:
 
 
 def notes(run: Run) -> list[str]:
-    """Return notes on the plan, as sentences."""
+    """Return sentences on the plan that users should know, such as oversubscribed ports."""
     found = [*run.reservations]
     plans = _plans(run)
     offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
-    if offered:  # oversubscribed ports: one sentence for all plans
+    if offered:  # one sentence on oversubscribed ports of all plans
         number = max(offered, key=lambda number: max(offered[number].values()))
         ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
         named = ", ".join(ports[:PORTS_NAMED])
@@ -157,7 +157,7 @@ def notes(run: Run) -> list[str]:
 
 
 def _offered(run: Run) -> list[str]:
-    """Return sentences on the intended load per transport and pattern, and beside probes."""
+    """Yield sentences on the intended load for each transport and pattern, and on probes."""
     paced = [trial for trial in run.trials if trial.traffic not in WAITING]
     by_pattern: dict[str, dict[str, dict[str, None]]] = {}
     for trial in paced:
@@ -171,7 +171,7 @@ def _offered(run: Run) -> list[str]:
         elif len(texts) > 1:
             each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
             sentences[f"{pattern} differ: {each}"] = None
-    probed: dict[float | None, dict[str, None]] = {}  # loads without room for probes, by rate
+    probed: dict[float | None, dict[str, None]] = {}  # full loads, by probe rate
     for trial in paced:
         if trial.traffic == "stream" and trial.probe_fps != 0:
             full = probed.setdefault(trial.probe_fps, {})
@@ -187,9 +187,9 @@ def _offered(run: Run) -> list[str]:
 
 
 def _percents(plan: list[Trial]) -> dict[str, float]:
-    """Return the maximum percentage offered to each oversubscribed port.
+    """Return for each oversubscribed port the max offered load in percent of its line.
 
-    A transport that waits for acknowledgements offers what it can deliver.
+    Transports that wait for acknowledgements do not oversubscribe.
     """
     small = (trial for trial in plan if trial.flows <= MOST_FLOWS)
     trials = {(trial.transport, trial.load): trial for trial in small}
@@ -207,7 +207,7 @@ def _percents(plan: list[Trial]) -> dict[str, float]:
 
 
 def _tests(run: Run) -> list[dict[str, object]]:
-    """Return the run's tests in order, with every value of their trials."""
+    """Return the run's tests in order, each with all values of its trials."""
     tests = []
     in_order = sorted(run.trials, key=lambda trial: trial.test)
     for number, group in groupby(in_order, key=lambda trial: trial.test):
@@ -241,12 +241,12 @@ def _tests(run: Run) -> list[dict[str, object]]:
 
 
 def _size_of(trial: Trial) -> list[int] | None:
-    """Return a trial's sizes; None for an application kernel, whose class sets them."""
+    """Return a trial's sizes as text; None for an application kernel, whose class sets them."""
     return None if PATTERNS[trial.pattern["name"]].of_class else list(trial.sizes)
 
 
 def _load_of(trial: Trial) -> str | None:
-    """Return a trial's load as text; None for messages that wait for each other."""
+    """Return a trial's load as text; None for dependent messages, which have no load."""
     return None if trial.traffic in WAITING else quantities.load_text(trial.load)
 
 
@@ -260,10 +260,10 @@ def unique(values: Iterable[T]) -> list[T]:
 
 
 def _flows(phase: Phase, part: Part, everything: bool, in_words: bool) -> dict[str, object]:
-    """Return the flows of a phase by names, with its idle ranks.
+    """Return the flows of a phase by port names, and its idle ranks.
 
-    In words, `a⇄b` is a flow in both directions, `a→b` one of them, and a forwards in `a⇒b`. A flow
-    contains no spaces, so that lines break between flows.
+    In words, `a⇄b` is a flow in each direction, `a→b` a flow from a to b, and `a⇒b` a flow that a
+    forwards. A flow contains no spaces, so that lines break between flows.
     """
     names = [port.name for port in part.ranks]
     busy = np.bincount(phase.flows.ravel(), minlength=len(names))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models of contention by name.
+"""Models that predict the rates of flows which share links, by name.
 
 Each model gives every flow's rate at layer 1, from the flows' paths and the intended rates of their
-sources. A resource is one direction of a link; `routes.nothing` is one without a limit.
+sources. A resource is one direction of a link; the resource `routes.nothing` has no limit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _EQUAL = 1e-9  # relative tolerance of rounding between equal rates
 
 
 def _load(routes: Routes, paths: Paths) -> Rates:
-    """Return the number of flows that cross each resource."""
+    """Return for each resource the number of flows that cross it."""
     return np.bincount(paths.ravel(), minlength=routes.nothing + 1).astype(np.float64)
 
 
 def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
-    """Return each flow's arriving rate at layer 1, where a full resource drops from all alike.
+    """Return each flow's delivered rate at layer 1; a full resource drops the same share of all.
 
-    Each resource passes the same share of everything that enters it. The entering rate depends on
-    the shares before. In a tree, the shares are exact after as many rounds as the longest path has
-    links; with a ring of full links they converge.
+    A resource passes the same share of each flow that enters it. The rate that enters depends on
+    the resources before. In a tree, the shares are exact after as many rounds as the longest path
+    has links; in a ring of full links they converge.
     """
     capacity = routes.limit_bps
     passed = np.ones(capacity.size)
@@ -51,9 +51,10 @@ def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
 
 
 def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
-    """Return the rate of each flow by max-min fairness.
+    """Return each flow's rate by max-min fairness.
 
-    All rates grow alike; a flow stops where a resource on its path is full, or at its demand.
+    All rates grow at the same pace. A flow stops to grow at its demand, or if a resource on its
+    path is full.
     """
     left = routes.limit_bps.copy()
     rates = np.zeros(len(paths))
@@ -73,9 +74,9 @@ def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
 
 
 def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
-    """Return the rate of each flow through drop-tail queues.
+    """Return each flow's rate if full queues drop in proportion to the arriving rates.
 
-    A source that always has data to send fills its port.
+    A source without a set rate fills its port.
     """
     first = paths[np.arange(len(paths)), (paths != routes.nothing).argmax(axis=1)]
     own = routes.limit_bps[first] / _load(routes, first)[first]
@@ -83,7 +84,7 @@ def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
 
 
 def constrained_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
-    """Return the rate of each flow by Algorithm 1 of Zhu, Lastovetsky, Ali and Riesen 2012.
+    """Return each flow's rate by Algorithm 1 of Zhu, Lastovetsky, Ali and Riesen 2012.
 
     Equation and line numbers are the paper's. Its vectors of three resources (rack, sender's NIC,
     receiver's NIC) become the whole path of a flow: equal for two racks, and any tree or routed
@@ -102,7 +103,7 @@ _Key = tuple[float, float, float, int]
 
 @dataclass
 class _Flow:
-    """Logical link e of the paper: its number, the resources of its path, and their opposites.
+    """Logical link e of the paper: number, resources of its path, and their opposites.
 
     The opposite directions are in the order of (3): inside the network, the sender's, the
     receiver's. One is dropped when it turns out not to limit the flow.
@@ -118,10 +119,10 @@ class _Constrained:
     routes: Routes
     paths: Paths
     crossing: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    bps: dict[int, float] = field(default_factory=dict)  # rates of the calculated flows
+    bps: dict[int, float] = field(default_factory=dict)  # rates of the flows computed so far
 
     def rates(self) -> Rates:
-        """Return all rates; the flows with the greatest key are calculated together."""
+        """Compute all rates; flows with the highest key are computed together."""
         routes, flows = self.routes, []
         both = zip(self.paths, routes.opposite(self.paths), strict=True)
         for number, (path, back) in enumerate(both):
@@ -141,11 +142,11 @@ class _Constrained:
         return np.array([self.bps[number] for number in range(len(flows))])
 
     def _time(self, resource: int) -> float:
-        """Return the time that one bit of each flow over a resource takes in total."""
+        """Return the total time for one bit of each flow that crosses a resource."""
         return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
 
     def _congestion(self, resources: list[int]) -> float:
-        """Return k of equations (2) and (4) (Zhu): the longest time of the resources."""
+        """Return k of equations (2) and (4) of the paper: the longest time of the resources."""
         return max(map(self._time, resources), default=0.0)
 
     def _full(self, resources: list[int]) -> list[int]:
@@ -153,12 +154,12 @@ class _Constrained:
         return [r for r in resources if _same(self._time(r), k)]
 
     def _key(self, flow: _Flow) -> _Key:
-        """Return key (7) of a flow, negated for heapq; the flow's number makes it unique."""
+        """Return key (7) of a flow, negated for heapq, with the flow's number to make it unique."""
         k, contra = self._congestion(flow.along), self._congestion(flow.against)
         return (-max(k, contra), -k, -contra, flow.number)
 
     def _rate(self, flow: _Flow) -> float | None:
-        """Return a flow's rate by lines 6 to 20; None to repeat the flow without a resource."""
+        """Return a flow's rate by lines 6 to 20; None if the flow repeats without a resource."""
         if self._congestion(flow.along) >= self._congestion(flow.against) * (1 - _EQUAL):
             return min(self._share(r, flow) for r in self._full(flow.along))
         rate = None
@@ -173,7 +174,7 @@ class _Constrained:
         return rate
 
     def _share(self, resource: int, flow: _Flow) -> float:
-        """Return a resource's bandwidth for a flow: `inverseBandwidth`, lines 26 to 32."""
+        """Return a resource's bandwidth for one flow: `inverseBandwidth`, lines 26 to 32."""
         flows = self.crossing[resource]
         capacity = float(self.routes.capacity_bps[resource])
         left = capacity - sum(self.bps[f] for f in flows if f in self.bps)
@@ -187,7 +188,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _most_congested(queue: list[_Key]) -> Iterator[int]:
-    """Yield and remove the flows with the greatest key from the queue."""
+    """Remove the flows with the highest key from the queue, and yield them."""
     first = heapq.heappop(queue)
     yield first[-1]
     while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):
@@ -195,18 +196,18 @@ def _most_congested(queue: list[_Key]) -> Iterator[int]:
 
 
 Model = Callable[[Routes, Paths, Rates], Rates]
-# In the order of printing; demands are offered rates at layer 1.
+# Models in the order of output; demands are offered rates at layer 1.
 MODELS: dict[str, Model] = {
     "max-min": max_min_bps,
     "proportional": proportional_bps,
     "constrained": constrained_bps,
 }
-SLOW = ("constrained",)  # these take a Python step per flow
+SLOW = ("constrained",)  # these models need Python code for each flow
 
 
 def rates(
     routes: Routes, ranks: Ranks, demand_bps: Rates, models: Iterable[str]
 ) -> dict[str, Rates]:
-    """Return each model's rates; `ranks` has one row per flow with its source and destination."""
+    """Compute each model's rates; `ranks` has a row per flow, with its source and destination."""
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     return {name: MODELS[name](routes, paths, demand_bps) for name in models}

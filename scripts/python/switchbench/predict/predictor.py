@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates that models predict for a run, compared with the rates that its receivers measured."""
+"""Rates that models predict for a run, compared with rates that receivers measured."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..topology.fabric import Fabric, Ranks, Rates, Routes, from_topology
 from .models import MODELS, SLOW, rates
 
 CLOSE = 0.10  # margin of Zhu et al. 2012: an error of at most 10 %
-MOST_SLOW_FLOWS = 200_000  # flow limit of the slow models, which calculate flow by flow
+MOST_SLOW_FLOWS = 200_000  # max flows for slow models, which compute flow by flow
 
 Pair = tuple[str, str]
-# Key of the flows of a phase: the trial's point, the network, the number of the phase.
+# Key of a phase: number of the trial's point, network, number of the phase.
 Place = tuple[int, str, int]
-# Flows with a record, each with the layer-1 rates that its destination measured, by repeat.
+# By flow with a record: the layer-1 rates that its destination measured, one for each repeat.
 Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
 
 
@@ -40,7 +40,7 @@ class PhasePrediction:
 
     part: Part
     phase: int
-    ranks: Ranks  # one row per flow: source and destination in the part
+    ranks: Ranks  # one row per flow: rank numbers of source and destination
     rates: dict[str, Rates]  # by model, at layer 1
 
     def pairs(self) -> list[Pair]:
@@ -50,10 +50,10 @@ class PhasePrediction:
 
 
 def fabric_of(run: Run, topology: Path | None) -> Fabric:
-    """Return the fabric of a run: its lab's, or that of a topology file for a site."""
+    """Return the fabric of a run: that of its lab, or of a topology file."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
-            "the switches of a site of real hosts are not known: give --topology FILE "
+            "the switches between real hosts are unknown: give --topology FILE "
             "(doc/reference/topology.md)"
         )
     overrides = run.site.lab_overrides if topology is None else {}
@@ -61,7 +61,7 @@ def fabric_of(run: Run, topology: Path | None) -> Fabric:
 
 
 def points(run: Run) -> list[Trial]:
-    """Return one trial per setting: repeats have equal predictions."""
+    """Return one trial for each setting, since all repeats have the same prediction."""
     found: dict[int, Trial] = {}
     for trial in run.trials:
         found.setdefault(trial.point, trial)
@@ -72,14 +72,14 @@ class Predictor:
     """Predictor of the rates of trials on one fabric."""
 
     def __init__(self, fabric: Fabric, models: Sequence[str] = tuple(MODELS)) -> None:
-        """Prepare routes between a fabric's hosts, and the models of the given names."""
+        """Compute routes between a fabric's hosts, and select models by name."""
         self.fabric = fabric
         self._models = models
         self._routes = Routes(fabric)
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
     def predict(self, trial: Trial) -> Iterator[PhasePrediction]:
-        """Yield the prediction of each phase of each network of a trial, by the engine's plan."""
+        """Yield the predicted rates of each phase of a trial, in each network."""
         models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
             places = self._places(part)
@@ -90,25 +90,25 @@ class Predictor:
                     yield PhasePrediction(part, phase.number, ranks, found)
 
     def _places(self, part: Part) -> Ranks:
-        """Return the fabric rank of each rank of a part; ConfigurationError for unknown hosts."""
+        """Map a network's ranks to hosts of the fabric; ConfigurationError for unknown hosts."""
         hosts = [port.host for port in part.ranks]
         if unknown := [host for host in hosts if host not in self._rank]:
             known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
             raise ConfigurationError(
                 f"topology {self.fabric.name} has no host {unknown[0]}, which network "
                 f"{part.network} has; it has {known}: "
-                "give --topology the file of the network that the configuration is for"
+                "give the topology file of this configuration's network with --topology"
             )
         if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
             raise ConfigurationError(
-                f"{twice[0]} has several ports in network {part.network}; a topology describes "
-                "one: leave out the others"
+                f"{twice[0]} has several ports in network {part.network}; a topology "
+                "describes one port per host: exclude the other ports"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
-    """Return the offered layer-1 rate of each flow: its port's load over the port's flows.
+    """Return each flow's offered layer-1 rate: the load of its port divided by the port's flows.
 
     The engine does not pace messages at 100 % (engine/trial/lanes.c), so only their ports' line
     rates limit them; frames are paced at any load.
@@ -134,7 +134,7 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
 
 
 def _payload_share(trial: Trial) -> float:
-    """Return the payload share of layer-1 bits for messages in full frames or RDMA packets."""
+    """Return the payload's share of layer-1 bits, for full frames or RDMA packets."""
     if not transports.of(trial.transport).rdma:
         payload = measures.TCP_SEGMENT_PAYLOAD
         return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
@@ -146,7 +146,7 @@ def _payload_share(trial: Trial) -> float:
 
 
 def share_close(errors: Rates) -> float:
-    """Return the share of prediction errors within the margin `CLOSE`."""
+    """Return the share of predictions with an error within the margin `CLOSE`."""
     return float(np.mean(np.abs(errors) <= CLOSE))
 
 
@@ -157,7 +157,7 @@ class PredictedTrial:
     trial: Trial
     phases: int
     rates: dict[str, Rates]  # by model, at layer 1
-    measured: Rates  # rates at destinations, NaN for a flow without a record
+    measured: Rates  # layer-1 rates at destinations; NaN without a record
 
     @property
     def known(self) -> int:
@@ -165,17 +165,18 @@ class PredictedTrial:
         return int(np.count_nonzero(~np.isnan(self.measured)))
 
     def errors(self, model: str) -> Rates:
-        """Return a model's relative errors of transfer time, for the measured flows.
+        """Return a model's relative errors of transfer time, for all measured flows.
 
-        (predicted - measured) / measured; in rates, measured / predicted - 1.
+        The error of a time is (predicted - measured) / measured; in rates, measured / predicted -
+        1.
         """
-        # a rate of 0 gives -1: the prediction is nothing of the time taken
+        # a measured rate of 0 gives -1
         known = ~np.isnan(self.measured)
         errors: Rates = self.measured[known] / self.rates[model][known] - 1.0
         return errors
 
     def best_first(self) -> list[str]:
-        """Return the models' names, the one with most flows within the margin first."""
+        """Return the models' names, that with most flows within the margin first."""
         if not self.known:
             return list(self.rates)
         errors = {model: self.errors(model) for model in self.rates}
@@ -183,7 +184,7 @@ class PredictedTrial:
 
 
 def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
-    """Return a trial's predicted rates, with the measured rates of streams where there are any."""
+    """Predict a trial's rates, and add the measured rates of streams if there are any."""
     found: dict[str, list[Rates]] = defaultdict(list)
     measured = [np.empty(0)]
     for one in predictor.predict(trial):
@@ -201,9 +202,9 @@ def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> Predicte
 
 
 def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
-    """Return the measured trials of a run, by (trial, repeat).
+    """Return the measured trials of a run by (trial, repeat).
 
-    Raise ConfigurationError where no trial was measured, or where the summary is damaged.
+    Raise ConfigurationError if no trial was measured, or if the summary is damaged.
     """
     summary = checked(load_summary(directory), directory / SUMMARY)
     measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
@@ -220,7 +221,7 @@ def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
 
 
 def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
-    """Return the rates at each flow's destination; `trials` are by (trial, repeat)."""
+    """Return the layer-1 rates at each flow's destination."""
     seen: dict[Place, dict[Pair, list[float]]] = {}
     tables = Tables(directory, ("flows",))
     opened = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collector of nodes' records: rows of tables for each phase that all nodes have ended.
+"""Collector of nodes' records, which returns the rows of each phase that all nodes have ended.
 
-A record that contradicts earlier ones is refused: a second record of a flow's end, or a record of a
-phase or trial that all nodes have ended. So the rows of a run are consistent.
+A record that contradicts earlier ones raises DamagedRecord: a second record of a flow's end, or a
+record of a phase or trial that all nodes have ended. So the rows of a run are consistent.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PROBE = -1  # phase number of the connectivity check
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     "maxerror_ns": "maxerror_ns"
-}  # columns of a node's clock by the keys of its record
+}  # by key of a `clock` record: the column
 _PER_PHASE = frozenset(("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION))
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
 
 
 class _Phase:
-    """Rows of a phase that some node has not ended."""
+    """Rows of a phase that not all nodes have ended."""
 
     def __init__(self) -> None:
         self._flows: dict[tuple[str, str, str], Row] = {}
@@ -46,7 +46,7 @@ class _Phase:
         self._spans: list[Row] = []
 
     def take(self, record: Record) -> None:
-        """Take one record; raise DamagedRecord for a second record of a flow's end or times."""
+        """Store one record; raise DamagedRecord for a second record of a flow's end or times."""
         match record["type"]:
             case "flow":
                 src, dst, side = record["src"], record["dst"], record["side"]
@@ -91,7 +91,7 @@ class _Phase:
                     )
 
     def tables(self, moment: Moment) -> PhaseData:
-        """Return the phase's rows by table."""
+        """Return the rows of the phase by table."""
         place = dict(zip(MOMENT, moment, strict=True))
         tables = {
             "flows": list(self._flows.values()),
@@ -116,7 +116,7 @@ def _columns(table: str, record: Record) -> Row:
 
 
 def times_row(record: Record) -> Row:
-    """Return the row of `histograms` of a `histogram` or an `execution` record."""
+    """Convert a `histogram` or an `execution` record to a row of `histograms`."""
     if record["type"] == EXECUTION:
         ends = {"src": record["rank"], "dst": record["rank"], "kind": EXECUTION}
         record = record | ends | {"count": record["batches"], "lost": None}
@@ -127,22 +127,22 @@ def times_row(record: Record) -> Row:
 
 
 class _Trial:
-    """Phases of a trial that some node has not ended."""
+    """Phases of a trial that not all nodes have ended."""
 
     def __init__(self) -> None:
         self.open: dict[int, _Phase] = {}
         self.ended: set[int] = set()
-        self.nodes: set[str] = set()  # that ended the trial
+        self.nodes: set[str] = set()  # nodes that ended the trial
 
     def closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
-        """Return phases, whose later records are refused, as rows by table."""
+        """Close phases against later records, and return their rows by table."""
         self.ended.update(phase for phase in phases if phase != PROBE)
         every = [self.open.pop(phase).tables((*key, phase)) for phase in phases]
         return [found for found in every if found]
 
 
 class Collector:
-    """Gatherer of a run's records, which returns each phase once all nodes ended it."""
+    """Collector of a run's records; it returns each phase once all nodes have ended it."""
 
     def __init__(self, run: Run) -> None:
         self._nodes = {process.name for process in run.site.processes}
@@ -150,7 +150,7 @@ class Collector:
         self._trials: dict[tuple[int, int], _Trial | None] = {}
 
     def take(self, record: Record) -> list[PhaseData]:
-        """Take a record; return the phases that ended with the record, as rows by table.
+        """Store a record; return the phases that ended with it, as rows by table.
 
         An event is a row of its own: only its order is checked, and no phase is returned for it.
         """
@@ -180,9 +180,9 @@ class Collector:
         return trial.closed(key, [own]) if is_ended else []
 
     def rest(self) -> list[PhaseData]:
-        """Return the phases that some node has not ended.
+        """Return the phases that not all nodes have ended.
 
-        Later records of such a phase are refused.
+        Later records of these phases raise DamagedRecord.
         """
         return [
             found
@@ -193,13 +193,13 @@ class Collector:
 
 
 def is_event(record: Record) -> bool:
-    """Return whether a record is a row of `events`."""
+    """Return whether a record becomes a row of the table `events`."""
     return record["type"] not in _PER_PHASE | {"progress"}
 
 
 # --- records that fit a run ----------------------------------------------------------------------
 
-# The key of the port that the node of a record has to have, by the record's type.
+# By type of record: the key that names a port of the record's node.
 _OWN_PORT = {
     "port-open": "port", "port": "port", "misdelivered-flow": "port", "event": "port",
     "interval": "dst", EXECUTION: "rank",
@@ -211,15 +211,15 @@ _SINGLE = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "d
 
 
 class Expected:
-    """Names and numbers of a run, for checks of records and rows."""
+    """Nodes, ports and trials of a run, against which records and rows are checked."""
 
     def __init__(self, run: Run) -> None:
-        """Take the names and numbers of the run's site and trials."""
+        """Read the names and numbers of the run's site and trials."""
         processes = run.site.processes
         self._owner = {port.name: process.name for process in processes for port in process.ports}
         self._nodes = {process.name for process in processes}
         self.trials: dict[tuple[int, int], Trial] = {}
-        self._ranks: dict[tuple[int, int], dict[str, set[str]]] = {}  # by network
+        self._ranks: dict[tuple[int, int], dict[str, set[str]]] = {}  # of each trial, by network
         for trial in run.trials:
             self.add(trial)
 
@@ -230,7 +230,7 @@ class Expected:
         self._ranks[key] = {p.network: {port.name for port in p.ranks} for p in trial.parts}
 
     def check(self, record: Record) -> None:
-        """Raise DamagedRecord where no node of this run can have written the record."""
+        """Raise DamagedRecord if no node of this run can have written the record."""
         node = record.get("node")
         if node not in self._nodes:
             raise DamagedRecord(f"the record comes from node {node!r}, which is not in this run")
@@ -259,7 +259,7 @@ class Expected:
                 )
 
     def check_phase(self, phase: PhaseRows) -> None:
-        """Raise DamagedRecord where a phase has rows of another run, or one twice."""
+        """Raise DamagedRecord if a phase has rows of another run, or duplicate rows."""
         number, repeat, own = phase.moment
         every = self._ranks_of(number, repeat, own)
         strange = set(phase.rows("phases").texts("node")) - self._nodes
@@ -280,7 +280,7 @@ class Expected:
                         )
 
     def _ranks_of(self, number: Any, repeat: Any, phase: int) -> dict[str, set[str]]:
-        """Return the ranks of a trial by network; DamagedRecord if the trial lacks the phase."""
+        """Return a trial's ranks by network; raise DamagedRecord if the trial has no such phase."""
         known = isinstance(number, int) and isinstance(repeat, int)
         trial = self.trials.get((number, repeat)) if known else None
         if trial is None:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results directory of one run: what is in it, and how it is written so that it stays valid.
+"""The results directory of one run: its files, and how they are written without damage.
 
-configuration.yaml   the configuration as understood; `switchbench run` takes it again
+configuration.yaml   the effective configuration; `switchbench run` accepts it
 plan.json            the run that was compiled from it, which all other commands read
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
 flows.parquet ...    the nodes' records as tables (schema.py); `flows.1.arrows ...` while the run
                      goes on; of a phase that was measured again, the last measurement
-superseded/          the same tables, of phases that were measured again
+superseded/          tables with the first results of phases that were measured again
 nodes.log            standard error of the nodes
 switch.ndjson        records of a modelled switch (doc/developer/switch.md), in a lab that has one
 summary.json         results that follow from the tables (summary_form.py)
-manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
+manifest.json        SHA-256 of each of these files; it can be signed (doc/reference/acceptance.md)
 
-plan.json is the compiled run as it was measured, so that its results are read anywhere: a
-configuration compiled again takes the engine, the cores and the memory of the host that ran, and
-its topology files. A port stands in the file once, below `ports`; all else names it.
+plan.json is the compiled run as it was measured, so that its results can be read on any machine: to
+compile the configuration again needs the engine, the cores, the memory and the topology files of
+the host that measured. A port is in the file once, below `ports`; all other places have its name.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ REPORT = "report.html"
 
 _DOCUMENTS = (".json", ".yaml")  # files read as a whole; other files are read in pieces
 _DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
-_ROOM_BYTES = 1 << 16  # bytes reserved for sentences on why a run ended
+_ROOM_BYTES = 1 << 16  # bytes reserved for the reasons why a run ended
 
 
 class _Dumper(yaml.SafeDumper):
@@ -58,10 +58,10 @@ class _Dumper(yaml.SafeDumper):
 
 
 class RunDirectory:
-    """Directory of one run: a new one, or with `begun` that of a continued run."""
+    """Directory of one run: a new one, or with `begun` that of a run to continue."""
 
     def __init__(self, path: Path, begun: bool = False) -> None:
-        """Make the directory; ConfigurationError if it has contents, so that no result is lost."""
+        """Create the directory; raise ConfigurationError if it has contents."""
         self.path = path
         if begun:
             return
@@ -80,28 +80,28 @@ class RunDirectory:
         replace_bytes(self.path / name, text.encode())
 
     def begin_summary(self, summary: Mapping[str, object]) -> None:
-        """Write the summary of an unfinished run, followed by room for why the run ended."""
+        """Write the summary of an unfinished run, with space for the reason of its end."""
         content = _json(summary)
         replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
     def end_in_place(self, summary: Mapping[str, object]) -> None:
-        """Overwrite the first summary by one without trials: the disk is full."""
+        """Overwrite the first summary by one without trials, since the disk is full."""
         file = self.path / SUMMARY
         content = _json(summary)
         room = file.stat().st_size
         if len(content) > room:
             raise RunError(
-                f"{file} has no room for the reason of the end, and shows an unfinished run"
+                f"{file} has no room for the reason why the run ended; it shows an unfinished run"
             )
         with file.open("r+b") as begun:
             begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
-        """Write the summary; on an error the old file remains."""
+        """Write the summary; if an error occurs, the old file remains."""
         replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
-        """Remove the directory of a run that was refused before anything was measured."""
+        """Remove the directory if the run was rejected before anything was measured."""
         if not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
@@ -110,10 +110,10 @@ class RunDirectory:
 
 
 class LineFile(AbstractContextManager["LineFile"]):
-    """File that never has part of a line: a line is in the file when `write` returns."""
+    """File of whole lines: a line is in the file when `write` returns, or not at all."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file for appending; a missing file is created."""
+        """Open a file for appending; create it if it is missing."""
         self.path = path
         try:
             self._file = os.open(
@@ -124,7 +124,7 @@ class LineFile(AbstractContextManager["LineFile"]):
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
-        """Append one line with its end, or another piece; RunError if the file can't be written."""
+        """Append whole lines of text; raise RunError if the file can't be written."""
         done = 0
         try:
             while done < len(line):
@@ -149,9 +149,9 @@ def default_path(conf_name: str) -> Path:
 
 
 def refuse_endless(directory: Path) -> None:
-    """Refuse a results directory that has a FIFO, a device, or a document of more than 2 GiB."""
+    """Raise ConfigurationError for a FIFO, a device or a document above 2 GiB in a directory."""
     for path in sorted(directory.glob("*")):
-        with suppress(OSError):  # the reader of the file says why it can't be read
+        with suppress(OSError):  # the later reader reports why the file can't be read
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
@@ -162,7 +162,7 @@ def refuse_endless(directory: Path) -> None:
 
 
 def load_summary(path: Path) -> SummaryDocument:
-    """Return the summary of a run.
+    """Read the summary of a run.
 
     ConfigurationError if the summary is missing, damaged or of a newer version.
     """
@@ -175,7 +175,7 @@ def load_summary(path: Path) -> SummaryDocument:
 
 
 def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> Entry:
-    """Return a JSON document of the given schema; with `is_shown` its text is safe for a terminal.
+    """Read a JSON document of the given schema; `is_shown`: its text is safe for a terminal.
 
     ConfigurationError if the file is missing (with the text `gone`), unreadable, damaged or newer.
     """
@@ -203,7 +203,7 @@ def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> 
 
 
 def damaged(file: Path, why: str) -> ConfigurationError:
-    """Return the error for a file that was changed since it was written."""
+    """Return the error that a file was changed after it was written."""
     return ConfigurationError(
         f"{file} is damaged: {printable(' '.join(why.split()))}; copy it from the "
         "computer that made the results, or measure again"
@@ -211,20 +211,20 @@ def damaged(file: Path, why: str) -> ConfigurationError:
 
 
 def as_read(value: Mapping[str, object]) -> Any:
-    """Return a value in the form that it has after writing and reading."""
+    """Return a value as it is after writing it as JSON and reading it again."""
     return as_shown(_json(value))
 
 
 def as_shown(content: bytes) -> Any:
-    """Return the value of JSON, with its text safe for a terminal."""
+    """Parse JSON, with text that is safe for a terminal."""
     loaded = from_json(content, allow_inf_nan=False)
     if b"\\" not in content and content.decode().replace("\n", "").isprintable():
-        return loaded  # only the layout has line feeds, and the text has nothing to escape
+        return loaded  # line feeds are only between values, so no text needs escapes
     return printable(loaded, keep="\n")
 
 
 def replace_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write a JSON file; on an error the old file remains."""
+    """Write a JSON file; if an error occurs, the old file remains."""
     replace_bytes(path, _json(value))
 
 
@@ -236,7 +236,7 @@ def _json(value: Mapping[str, object], indent: int | None = 1) -> bytes:
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Write a file; on an error the old file remains."""
+    """Write a file; if an error occurs, the old file remains."""
     fresh = path.with_name(f".{path.name}.new")
     try:
         fresh.write_bytes(content)
@@ -263,13 +263,13 @@ _PORTS = TypeAdapter(dict[str, Port])
 
 
 def write_plan(directory: Path, run: Run) -> None:
-    """Write plan.json; on an error the old file remains."""
+    """Write plan.json; if an error occurs, the old file remains."""
     packed = _packed(_RUN.dump_python(run, mode="json"))
     replace_bytes(directory / PLAN, _json({"schema": PLAN_SCHEMA, **packed}, None))
 
 
 def read_plan(directory: Path) -> Run:
-    """Return the run that was measured, from plan.json.
+    """Read the run that was measured from plan.json.
 
     ConfigurationError if the file is missing, damaged or of a newer version.
     """
@@ -290,11 +290,11 @@ def read_plan(directory: Path) -> Run:
 # --- ports by name -------------------------------------------------------------------------------
 
 
-_OTHERS = ("searches", "again", "superseded")  # keys of a run that have further trials
+_OTHERS = ("searches", "again", "superseded")  # keys of a run with trials outside `trials`
 
 
 def _packed(run: Record) -> Record:
-    """Return the contents of plan.json for a run given as mappings."""
+    """Convert a run, given as mappings, to the contents of plan.json."""
     ports: dict[str, Record] = {}
     parts: dict[tuple[str, ...], int] = {}
 
@@ -314,7 +314,7 @@ def _packed(run: Record) -> Record:
 
 
 def _unpacked(file: Record) -> Run:
-    """Return the run in plan.json; equal ports and parts become one object."""
+    """Convert the contents of plan.json to a run; equal ports and parts become one object."""
     ports = _PORTS.validate_python(file["ports"])
     parts = [
         _PART.validate_python({"network": network, "ranks": [ports[name] for name in names]})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Table of a run.
+    """Table of a run's results, for Arrow, pandas and Polars.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ResultTable:
         return polars.from_arrow(self.arrow)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the stream by which Arrow's libraries exchange tables."""
+        """Return the table as a stream of Arrow's C interface, for other Arrow libraries."""
         return self.arrow.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class ResultTable:
 
 
 def _table(name: str) -> cached_property[ResultTable]:
-    """Return the property of `Results` that reads a table."""
+    """Return a property of `Results` that reads the table `name` at its first use."""
 
     def read(results: Results) -> ResultTable:
         from .store import TableFile
@@ -73,12 +73,12 @@ class Results:
 
     @cached_property
     def plan(self) -> Run:
-        """Run as planned: trials, site, clauses."""
+        """Return the run as planned: trials, site, clauses."""
         return read_plan(self.directory)
 
     @cached_property
     def summary(self) -> SummaryDocument:
-        """Content of summary.json."""
+        """Return the content of summary.json."""
         return load_summary(self.directory)
 
     flows = _table("flows")
@@ -120,8 +120,8 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
     """Write the times of each phase as percentile files of HdrHistogram; return their paths.
 
     One file for each phase, network and kind of times, all flows together, in microseconds:
-    FOLDER/trial0-phase3-lab-round_trip.hgrm. One-way delays are left out where the two ends' clocks
-    had to be estimated: only the summary knows by how much they are shifted.
+    FOLDER/trial0-phase3-lab-round_trip.hgrm. One-way delays are left out if the clocks of the two
+    ends were estimated: only the summary has the correction.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
 
 
 def _percentiles(times: Histogram) -> str:
-    """Return the text that HdrHistogram's outputPercentileDistribution prints."""
+    """Return times in the text form of HdrHistogram's outputPercentileDistribution."""
     lines, passed = [_HGRM_HEAD], 0
     for ns in sorted(times.times):
         passed += times.times[ns]

@@ -3,9 +3,8 @@
 
 A run of 1,024 ranks has millions of rows. Figures and counts are floats, NaN for null; counts are
 exact below 2^53. Text and flags are in arrays of objects, None for null. A column of nulls takes no
-room. Times are histograms of nodes, merged, and read with their limits (doc/reference/latency.md):
-a figure with too few samples, or smaller than the clocks' possible difference, is None with a
-reason.
+room. Times are merged histograms of nodes. A figure with too few samples, or below the possible
+difference of the clocks, is None, with a reason (doc/reference/latency.md).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .summary_form import Entry, filled
 
 NS_PER_US = 1000.0
 
-_CUT = "the clocks differ by more than the min delay: it is not known how much was cut off"
+_CUT = "the clocks differ by more than the min delay, so that some delays are negative"
 
 # Layout of the buckets in engine/measure/histogram.h.
 _LINEAR_BITS = 6
@@ -36,7 +35,7 @@ BUCKETS = 2240
 
 
 def bucket_bounds(index: int) -> tuple[int, int]:
-    """Return the least value and the width of a bucket, in ns."""
+    """Return the lowest value and the width of a bucket, in ns."""
     shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
     return (index - shift * _LINEAR) << shift, 1 << shift
 
@@ -46,13 +45,13 @@ MIDDLES = np.array(_MIDDLE)  # middle of each bucket, ns
 
 
 def needed(share: float) -> int:
-    """Return how many samples have one beyond a percentile: 1 / (1 - share)."""
+    """Return the min number of samples for a percentile: 1 / (1 - share)."""
     return round(1 / (1 - share))
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Histogram of times of one kind: of a flow, or of many flows, phases and repeats.
+    """Histogram of times of one kind, of a flow or of many flows, phases and repeats.
 
     `merge` adds another histogram; results are `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and
     `quantile_ns`.
@@ -64,16 +63,16 @@ class Histogram:
     sum_ns: int = 0
     min_ns: int | None = None
     max_ns: int | None = None
-    lost: int | None = None  # messages that never returned; None: none had to return
-    bound_ns: int | None = None  # one way: bound on the difference of the two clocks
-    no_clock: bool = False  # one way: whether the bound is unknown for some times
+    lost: int | None = None  # messages that never returned; None: a one-way kind
+    bound_ns: int | None = None  # one way: max difference of the two clocks
+    no_clock: bool = False  # one way: true if some times have an unknown bound
     zeros: int = 0  # times in the first bucket, which includes delays that the clocks made negative
-    # upper bound of delays that the clocks made negative; None: no such delays
+    # upper bound of negative delays, counted as 0; None: there are none
     cut_ns: int | None = None
 
     @classmethod
     def of_row(cls, row: Row) -> Histogram:
-        """Return the times of a row of `histograms`."""
+        """Create the histogram that a row of the table `histograms` contains."""
         times: dict[int, int] = {}
         numbers = (np.asarray(row[name]).tolist() for name in ("bucket", "bucket_count"))
         for bucket, number in zip(*numbers, strict=True):
@@ -83,7 +82,7 @@ class Histogram:
         return cls(times=times, no_clock=no_clock, zeros=times.get(0, 0), **own)
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
-        """Return the one-way delays shifted by a correction of clocks and its bound."""
+        """Return the one-way delays plus a correction of the clocks, with its bound."""
         return replace(
             self,
             times={ns + shift_ns: number for ns, number in self.times.items()},
@@ -108,7 +107,7 @@ class Histogram:
             setattr(self, name, together(known) if known else None)
 
     def quantile_ns(self, share: float) -> float | None:
-        """Return the time that a `share` of all do not exceed; None for too few times."""
+        """Return the time that a `share` of all times do not exceed; None for too few times."""
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
@@ -121,17 +120,17 @@ class Histogram:
 
     @property
     def mean_ns(self) -> float | None:
-        """Exact mean of the times, ns; None without any."""
+        """Return the exact mean of the times in ns; None without times."""
         return self.sum_ns / self.count if self.count else None
 
     @property
     def whole(self) -> bool:
-        """Return whether each time is in a bucket."""
+        """Return whether the buckets contain every time."""
         return sum(self.times.values()) == self.count
 
 
 _OF_ROW = ("count", "sum_ns", "min_ns", "max_ns", "lost", "bound_ns")
-# Functions that combine the known numbers of histograms.
+# By attribute: the function that combines the known values of several histograms.
 _TOGETHER: dict[str, Callable[[list[int]], int]] = {
     **dict.fromkeys(("count", "sum_ns", "zeros", "lost"), sum),
     **dict.fromkeys(("max_ns", "bound_ns", "cut_ns"), max),
@@ -140,14 +139,14 @@ _TOGETHER: dict[str, Callable[[list[int]], int]] = {
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
-    """Return several histograms as one."""
+    """Merge several histograms into a new one."""
     total = Histogram()
     total.merge(*parts)
     return total
 
 
 def figures(kind: str, times: Histogram | None) -> Entry:
-    """Return the summary's figures of a kind of times in microseconds, with reasons for nulls."""
+    """Return the statistics of one kind of times in microseconds, with reasons for nulls."""
     times = times or Histogram()
     values = {name: _figure(kind, name, times) for name in LATENCY_FIGURES}
     reasons = {name: why for name, (_, why) in values.items() if why}
@@ -162,12 +161,12 @@ def figures(kind: str, times: Histogram | None) -> Entry:
 
 
 def figure(kind: str, name: str, times: Histogram | None) -> float | None:
-    """Return one figure of latency (LATENCY_FIGURES) in microseconds."""
+    """Return one statistic of times (LATENCY_FIGURES) in microseconds; None if it is unknown."""
     return None if times is None else _figure(kind, name, times)[0]
 
 
 def _figure(kind: str, name: str, times: Histogram) -> tuple[float | None, str | None]:
-    """Return a figure in microseconds, and why it is None; both are None without any times."""
+    """Return one statistic in microseconds and the reason for a None; both None without times."""
     if times.count == 0:
         return None, None
     value, why = _value_ns(kind, name, times)
@@ -182,12 +181,12 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
         are = "is" if times.count == 1 else "are"
         samples = f"{needed(PERCENTILES[name]):,} samples, there {are} {times.count:,}"
         few = f"{name.replace('_', '.')} needs {samples}"
-        gap = few if times.whole else "some of the histogram is missing"
+        gap = few if times.whole else "buckets of the histogram are missing"
         return value, gap if value is None else None
     if name != "pdv":
         return {"min": times.min_ns, "mean": times.mean_ns, "max": times.max_ns}[name], None
-    # RFC 5481 4.2: D(99.9 %) - D(min). The clocks' difference cancels out, except in delays that it
-    # made negative.
+    # RFC 5481 4.2: D(99.9 %) - D(min). The difference of the clocks cancels out, except in negative
+    # delays.
     high, why = _value_ns(kind, "p99_9", times)
     if high is None or times.min_ns is None or (kind == ONE_WAY and _is_cut(times)):
         return None, why or _CUT
@@ -195,7 +194,7 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
 
 
 def _refusal(name: str, value: float, times: Histogram) -> str | None:
-    """Return why a figure of one-way delay is below the clocks' difference; None if it is above."""
+    """Return why a one-way delay is not reported: it is below the clocks' difference; else None."""
     if times.no_clock:
         return "unknown: the ends have no common clock"
     if times.cut_ns is not None and value <= times.cut_ns:
@@ -211,14 +210,14 @@ def _refusal(name: str, value: float, times: Histogram) -> str | None:
 
 
 def _is_cut(times: Histogram) -> bool:
-    """Return whether the clocks made some delays negative, which were counted as 0."""
+    """Return whether some delays were negative due to the clocks and were counted as 0."""
     return times.cut_ns is not None or (times.bound_ns != 0 and times.zeros > 0)
 
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
 ) -> Entry:
-    """Return the summary's latency of a phase by kind: all flows, and the worst by p99."""
+    """Return a phase's latency for the summary: by kind, over all flows, and the worst flow."""
     entry = {}
     for kind in LATENCY_KINDS:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}
@@ -250,7 +249,7 @@ def or_zero(values: Floats) -> Floats:
 
 
 class PhaseKey(NamedTuple):
-    """Key of a phase: its trial, repeat, network and number."""
+    """Key of a phase: numbers of trial, repeat and phase, and the network."""
 
     trial: int
     repeat: int
@@ -260,10 +259,10 @@ class PhaseKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one table."""
+    """Rows of one table, as numpy columns."""
 
     size: int
-    columns: Mapping[str, NDArray[Any]]  # columns with at least one value that is not null
+    columns: Mapping[str, NDArray[Any]]  # columns that have a value other than null
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -271,12 +270,12 @@ class Rows:
 
     @classmethod
     def of(cls, table: str, rows: Sequence[Row]) -> Rows:
-        """Return mappings as rows of a table; a missing key is null."""
+        """Create rows of a table from mappings; a missing key is null."""
         return cls.from_arrow(record_batch(table, rows))
 
     @classmethod
     def from_arrow(cls, data: Any) -> Rows:
-        """Return the rows of an Arrow table or record batch."""
+        """Create rows from an Arrow table or record batch."""
         columns = {
             name: _of_arrow(column)
             for name, column in zip(data.schema.names, data.columns, strict=True)
@@ -285,32 +284,32 @@ class Rows:
         return cls(data.num_rows, columns)
 
     def floats(self, name: str) -> Floats:
-        """Return a column of figures or counts."""
+        """Return a column of figures or counts as floats; NaN for null."""
         found: Floats | None = self.columns.get(name)
         return np.full(self.size, np.nan) if found is None else found
 
     def objects(self, name: str) -> NDArray[Any]:
-        """Return a column of text or flags."""
+        """Return a column of text or flags as objects; None for null."""
         found = self.columns.get(name)
         return np.full(self.size, None, dtype=object) if found is None else found
 
     def texts(self, name: str) -> list[Any]:
-        """Return a column of text or flags as a list."""
+        """Return a column of text or flags as a list; None for null."""
         found: list[Any] = self.objects(name).tolist()
         return found
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Return source and destination of each row."""
+        """Return the source and destination of each row."""
         return zip(self.texts("src"), self.texts("dst"), strict=True)
 
     def select(self, which: NDArray[Any] | slice) -> Rows:
-        """Return selected rows."""
+        """Return the rows with the given indices, or where a mask is true."""
         size = len(np.empty(self.size, np.bool_)[which])
         return Rows(size, {name: column[which] for name, column in self.columns.items()})
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of several parts of one table, one part after another."""
+        """Concatenate several parts of one table."""
         if len(parts) == 1:
             return parts[0]
         columns = {}
@@ -320,14 +319,14 @@ class Rows:
         return cls(sum(map(len, parts)), columns)
 
     def by_network(self) -> Iterator[tuple[str, Rows]]:
-        """Return the rows of each network, in order of first appearance."""
+        """Return the rows by network, in order of first appearance."""
         networks = self.objects("network")
         names = dict.fromkeys(networks.tolist())
         for name in names:
             yield name, self if len(names) == 1 else self.select(np.flatnonzero(networks == name))
 
     def records(self) -> Iterator[Row]:
-        """Return each row as a mapping without nulls, with integral figures as `int`."""
+        """Return each row as a mapping without nulls; whole numbers are `int`."""
         lists: dict[str, list[Any]] = {
             name: column.tolist()
             if column.dtype == object
@@ -342,7 +341,7 @@ NOTHING = Rows(0, {})
 
 
 def _of_arrow(column: Any) -> NDArray[Any]:
-    """Return an Arrow column in numpy; equal texts share an object, a list becomes an array."""
+    """Convert an Arrow column to numpy; equal texts share one object, a list becomes an array."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
@@ -370,14 +369,14 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class NameIndex(Generic[_Name]):
-    """Distinct names, and the index of each element's name."""
+    """Distinct names, and for each element the index of its name."""
 
     names: list[_Name]
     place: Numbers
 
     @classmethod
     def of(cls, names: Iterable[_Name]) -> NameIndex[_Name]:
-        """Return the index of names, numbered by first appearance."""
+        """Create the index of the given names, numbered by first appearance."""
         every = list(names)
         numbers = {name: number for number, name in enumerate(dict.fromkeys(every))}
         place = np.fromiter(map(numbers.__getitem__, every), np.int64, len(every))
@@ -391,7 +390,7 @@ class NameIndex(Generic[_Name]):
 
 
 class Packets(NamedTuple):
-    """Layer-1 bytes beside the payload of RDMA messages, for one flow or for each of several."""
+    """Packet sizes of RDMA messages in bytes, for one flow or as arrays over several."""
 
     path_mtu_bytes: Any  # int, or Floats
     packet_bytes: Any  # headers of each packet
@@ -400,18 +399,18 @@ class Packets(NamedTuple):
 
 @dataclass(frozen=True)
 class PhaseFlows:
-    """Flows of a phase in one network: a row of `flows` for each flow, with both ends."""
+    """Flows of a phase in one network: one row of `flows` for each flow, with both ends."""
 
     rows: Rows
-    times: Mapping[Pair, Times]  # times of flows that have any
-    window_off: Bools  # the flow's window was not as agreed: the flow enters no mean
+    times: Mapping[Pair, Times]  # histograms by flow and kind
+    window_off: Bools  # true: the flow's window was not as agreed; it counts in no mean
     settled: bool = True  # false: the phase was stopped with frames in flight
-    # overhead of verbs; None: frames are observed, or the transport is TCP
+    # packet sizes of verbs; None for other transports
     packets: Packets | None = None
 
     @classmethod
     def of(cls, rows: Rows, times: Mapping[Pair, Times] | None = None) -> PhaseFlows:
-        """Return rows of `flows` as flows with agreed windows."""
+        """Create flows with correct windows from rows of `flows`."""
         return cls(rows, times or {}, np.zeros(len(rows), dtype=bool))
 
     def __len__(self) -> int:
@@ -424,16 +423,19 @@ class PhaseFlows:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Names of source and destination of each flow."""
+        """Return the source and destination name of each flow."""
         return list(self.rows.pairs())
 
     def reported(self, end: str) -> Bools:
-        """Return by flow whether the node of one end (`source` or `destination`) reported it."""
+        """Return for each flow whether the node at one end reported it.
+
+        `end`: `source` or `destination`.
+        """
         found: Bools = np.array(self.rows.objects(f"{end}_reported") == True, dtype=bool)  # noqa: E712
         return found
 
     def has_role(self, role: str) -> Bools:
-        """Return for each flow whether its source is known to have a role.
+        """Return for each flow whether its source reported the given role.
 
         `generate`: it sends its own frames; `forward`: it sends received frames; `copy`: its frames
         are also those of another flow of the port, since they go to all ports.
@@ -443,17 +445,17 @@ class PhaseFlows:
 
     @property
     def generates(self) -> Bools:
-        """Return by flow whether its source generates the frames, and forwards or copies none."""
+        """Return for each flow whether its source generates the frames itself."""
         return self.reported("source") & ~self.has_role("forward") & ~self.has_role("copy")
 
     @property
     def whole(self) -> Bools:
-        """Return by flow whether both ends reported it."""
+        """Return for each flow whether both ends reported it."""
         return self.reported("source") & self.reported("destination")
 
     @property
     def idle(self) -> Bools:
-        """Return by flow whether no message was counted: only a schedule's barriers used it."""
+        """Return for each flow whether it had no message: only a schedule's barriers used it."""
         source, destination = self.reported("source"), self.reported("destination")
         sent, received = self["sent_messages"], self["received_messages"]
         none: Bools = (~source | (sent == 0)) & (~destination | (received == 0))
@@ -464,11 +466,11 @@ class PhaseFlows:
         return {end: NameIndex.of(self.rows.texts(end)) for end in ("src", "dst")}
 
     def ends(self, end: str) -> NameIndex[str]:
-        """Return the port of each flow at one end: `src` or `dst`."""
+        """Return each flow's port at one end, `src` or `dst`, as an index of names."""
         return self._ends[end]
 
     def select(self, which: Bools) -> PhaseFlows:
-        """Return selected flows."""
+        """Return the flows with the given indices, or where a mask is true."""
         rows = self.rows.select(which)
         packets = self.packets
         return replace(
@@ -482,25 +484,25 @@ class PhaseFlows:
 
 @dataclass(frozen=True)
 class PhaseRows:
-    """Rows of one phase by table, in all networks or in one."""
+    """Rows of one phase by table, in one or all networks."""
 
     moment: Moment = (0, 0, 0)
     tables: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: PhaseData) -> PhaseRows:
-        """Return a phase from record batches by table, as the collector returns an ended phase."""
+        """Create a phase's rows from record batches by table, as the collector returns them."""
         first = next(iter(tables.values()))
         trial, repeat, phase = (first[name][0].as_py() for name in MOMENT)
         rows = {name: Rows.from_arrow(batch) for name, batch in tables.items()}
         return cls((trial, repeat, phase), rows)
 
     def rows(self, table: str) -> Rows:
-        """Return the rows of one table; no rows if the phase lacks the table."""
+        """Return the phase's rows of one table; no rows if it has none."""
         return self.tables.get(table, NOTHING)
 
     def by_network(self) -> dict[str, PhaseRows]:
-        """Return the rows of each network; every network has the rows of all nodes."""
+        """Return the phase's rows by network; each network has the rows of all nodes."""
         parts: dict[str, dict[str, Rows]] = {}
         for table in ("flows", "ports", "intervals", "histograms"):
             for network, rows in self.rows(table).by_network():
@@ -510,12 +512,12 @@ class PhaseRows:
 
     @cached_property
     def executions(self) -> list[Row]:
-        """Return the rows of `histograms` with ranks' repetition times."""
+        """Return the rows of `histograms` that contain ranks' repetition times."""
         return [row for row in self.rows("histograms").records() if row["kind"] == EXECUTION]
 
     @cached_property
     def times(self) -> dict[Pair, Times]:
-        """Return the times of each flow by kind."""
+        """Return the histograms of each flow by kind."""
         found: dict[Pair, Times] = {}
         for row in self.rows("histograms").records():
             if row["kind"] != EXECUTION:
@@ -523,7 +525,7 @@ class PhaseRows:
         return found
 
     def flows(self) -> PhaseFlows:
-        """Return all flows, including flows of which only times were reported."""
+        """Return all flows, including those that reported only times."""
         rows = self.rows("flows")
         known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]

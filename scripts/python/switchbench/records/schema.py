@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forms of tables and records: what each column and each key holds.
+"""Forms of tables and records: kind and meaning of each column and key.
 
 `switchbench run` writes the tables of a results directory, all other commands read them.
-tables.toml declares their columns: the page on results, the metadata of columns and the checks of
-what is read are made of it. Null is what could not be observed, never 0.
+tables.toml declares their columns. It is the source of the page on results, of the metadata of
+columns and of the checks of values. A value that could not be observed is null, never 0.
 
 record_forms.toml declares the nodes' records (doc/developer/node-protocol.md, "Records"). A line
-may be damaged or made up, and a node may be another's. A record that is read here has the types
-that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
-terminal as what it is. Unknown keys and types are of a newer version, and pass.
+may be damaged or forged, and may come from another run's node. So each record is checked here:
+counts are whole and below 2^63, figures are finite, text is safe for a terminal. Unknown keys and
+types come from a newer version, and are accepted.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ..base.errors import ConfigurationError, RunError, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORM: Final = "switchbench-results/1"  # form in each file's metadata
+FORM: Final = "switchbench-results/1"  # name of the form in each file's metadata
 
 MOST: Final = (1 << 63) - 1
-GREATEST: Final = 1e15  # bound of figures, so that products of a few stay finite
+GREATEST: Final = 1e15  # max of a figure, so that products stay finite
 LONGEST_TEXT: Final = 1 << 16
 
 Row = dict[str, Any]  # values by key: of a table, a record or a part of the summary
@@ -51,12 +51,12 @@ class ResultColumn:
     kind: str  # count, whole, number, text, flag, or counts (a list of counts)
     unit: str
     meaning: str
-    null: str = "not observed"  # when the value is null
+    null: str = "not observed"  # reason for a null value
     key: str = ""  # key in the node's record, if it differs from the name
 
 
 def _group(name: str) -> list[ResultColumn]:
-    """Return the columns of a group; `sent` and `received` are columns of both ends."""
+    """Return the columns of a group of tables.toml; `{}` becomes `sent` and `received`."""
     if name in ("sent", "received"):
         return [
             ResultColumn(
@@ -90,7 +90,7 @@ MOMENT = ("trial", "repeat", "phase")
 
 
 def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> Any:
-    """Return a `TypedDict` with these keys; `known`: the names in their annotations."""
+    """Create a `TypedDict` with the given keys; `known`: the types by the names in annotations."""
     hints = get_type_hints(SimpleNamespace(__annotations__=keys), dict(known), include_extras=True)
     make: Any = TypedDict  # a name of type Any, since type checkers can't know the keys
     return make(name, hints)
@@ -98,7 +98,7 @@ def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> An
 
 @cache
 def flow_side(side: str) -> dict[str, str]:
-    """Return the column names of one end of a flow, `source` or `destination`, by record key."""
+    """Return the columns of one end of a flow by the keys of its record."""
     verb, first = {"source": ("sent", "role"), "destination": ("received", "")}[side]
     own = {column.name: column.name for column in _group(side)}
     return (
@@ -110,13 +110,13 @@ def flow_side(side: str) -> dict[str, str]:
 
 @cache
 def columns_of(table: str) -> dict[str, ResultColumn]:
-    """Return the columns of a table by name."""
+    """Return a table's columns by name."""
     return {column.name: column for column in TABLES[table]}
 
 
 @cache
 def arrow_schema(table: str) -> Any:
-    """Return a table's Arrow schema; its fields carry unit, meaning and null rule."""
+    """Return a table's Arrow schema; its fields have unit, meaning and null rule as metadata."""
     import pyarrow as pa
 
     def arrow_type(kind: str) -> Any:
@@ -136,7 +136,7 @@ def arrow_schema(table: str) -> Any:
 
 
 def record_batch(table: str, rows: Sequence[Row]) -> Any:
-    """Return rows of a table as an Arrow record batch; a missing key is null."""
+    """Convert rows of a table to an Arrow record batch; a missing key becomes null."""
     import pyarrow as pa
 
     schema = arrow_schema(table)
@@ -155,9 +155,9 @@ def record_batch(table: str, rows: Sequence[Row]) -> Any:
 
 # --- records --------------------------------------------------------------------------------------
 
-Record = Row  # record in one of the declared forms
+Record = Row  # record of a node
 
-LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at most, imported figures some more
+LONGEST_LINE = 1 << 16  # bytes; nodes write at most 1,000
 REPEATS = 1 << 16
 
 _Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -181,11 +181,11 @@ _KINDS: Record = {
 
 _RECORDS = tomllib.loads(Path(__file__).with_name("record_forms.toml").read_text("utf-8"))
 _RECORD = {"type": "str", "node": "Name"}
-TYPES = frozenset(_RECORDS["records"])  # that this version knows
+TYPES = frozenset(_RECORDS["records"])  # types of records that this version knows
 
 
 def _keys(form: Record) -> dict[str, str]:
-    """Return the permitted types of each key of a record; optional keys may also be null."""
+    """Return the type of each key of a record; optional keys may also be null."""
     found = _keys(_RECORDS["forms"][form["has"]]) if "has" in form else {}
     table = form.get("columns", "")
     columns = {name: one for name, one in columns_of(table).items() if not one.key} if table else {}
@@ -200,11 +200,11 @@ def _keys(form: Record) -> dict[str, str]:
 
 
 class DamagedRecord(ConfigurationError):
-    """Error of a line that is no record, or of a record that contradicts its form or its run."""
+    """Error: a line is no record, or a record contradicts its form or its run."""
 
 
 def parse(line: bytes) -> Record:
-    """Return the record of a line; raise DamagedRecord where it is none."""
+    """Parse and check a line as a record; raise DamagedRecord if it is not valid."""
     if len(line) > LONGEST_LINE:
         raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
     try:
@@ -220,7 +220,7 @@ def parse(line: bytes) -> Record:
 
 
 def checked(record: Record) -> Record:
-    """Return a record checked by the form of its type; raise DamagedRecord where it differs."""
+    """Check a record by the form of its type, and return it; raise DamagedRecord if it differs."""
     if record["type"] not in TYPES:
         return record
     try:
@@ -230,7 +230,7 @@ def checked(record: Record) -> Record:
         place = ".".join(str(part) for part in first["loc"][:3])
         what = first["msg"]
         if first["type"] == "string_pattern_mismatch":
-            what = "takes `number:count number:count ...` within its limits"
+            what = "must be `number:count number:count ...`, with numbers in range"
         kind = record["type"]
         raise DamagedRecord(f"a {kind} record's `{place}` is invalid: {what}") from None
     return found

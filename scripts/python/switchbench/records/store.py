@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables of a results directory on disk.
 
-During a run each phase is appended to Arrow IPC streams (`flows.1.arrows` ...), which can be read
-up to the place where they were cut off. At the end of the run the streams become Parquet files
-(`flows.parquet` ...). A continued run has both; a stream whose number the Parquet file names is in
-the Parquet file already.
+During a run each phase is appended to Arrow IPC streams (`flows.1.arrows` ...). A truncated stream
+can be read up to its last whole batch. At the end of the run the streams become Parquet files
+(`flows.parquet` ...). A continued run has both. The metadata of a Parquet file names the number of
+the last stream that it includes.
 
-In a run that was cut off, the rows of a phase that some node did not end are dropped, and the phase
-is measured again.
+If a run was interrupted, the rows of incomplete phases are dropped, and these phases are measured
+again.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from .schema import (
     record_batch,
 )
 
-# Import takes a third of a second, which a run does not spend before its first line.
+# Imported at first use: the import takes 0.3 s, which would delay a run's first line.
 pa, pc, pq = map(Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
 SUPERSEDED = "superseded"  # folder of tables of phases that were measured again
 
-_GROUP = 1 << 16  # rows of a Parquet file in memory at a time
-_EVENTS_MOST = 64  # events that may wait to be written
+_GROUP = 1 << 16  # rows of a Parquet file per piece
+_EVENTS_MOST = 64  # events kept in memory before they are written
 
 
 def parquet_file(directory: Path, table: str) -> Path:
-    """Return the path of the Parquet file that holds a table once the run has ended."""
+    """Return the path of a table's Parquet file, which exists after the run has ended."""
     return directory / f"{table}.parquet"
 
 
 def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
-    """Return the streams of a table, numbered by the run's continuations."""
+    """Return the streams of a table, in order of number: one for each start of the run."""
     found = (
         (int(match[1]), path)
         for path in directory.glob(f"{table}.*.arrows")
@@ -72,12 +72,12 @@ def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
 
 
 def cut_file(stream: Path) -> Path:
-    """Return the path under which a stream that could not be read to its end is kept."""
+    """Return the path to which a truncated stream is renamed."""
     return stream.with_name(stream.name + ".cut")
 
 
 def cut_streams(directory: Path) -> list[str]:
-    """Return a sentence for each stream that could not be read to its end."""
+    """Return a sentence for each stream that is truncated or damaged."""
     return [
         f"{path.name}: the stream is damaged or was cut off: what stands before that was read, and "
         "the file is kept"
@@ -86,7 +86,7 @@ def cut_streams(directory: Path) -> list[str]:
 
 
 def has_tables(directory: Path) -> bool:
-    """Return whether a results directory has any table."""
+    """Return whether a results directory has any tables."""
     return any(
         parquet_file(directory, table).exists() or stream_files(directory, table)
         for table in TABLES
@@ -97,13 +97,13 @@ def has_tables(directory: Path) -> bool:
 
 
 class _Stream:
-    """Stream of one table, to which whole batches are appended."""
+    """Arrow stream of one table, to which whole batches are appended."""
 
     def __init__(self, path: Path, table: str) -> None:
         self.file = LineFile(path)
-        self._waiting = io.BytesIO()  # buffer of Arrow's output up to a whole batch
+        self._waiting = io.BytesIO()  # Arrow's output of one batch
         options = pa.ipc.IpcWriteOptions(compression="zstd")
-        schema = arrow_schema(table)  # only the Parquet file has the meanings of columns
+        schema = arrow_schema(table)  # meanings of columns are only in Parquet files
         plain = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
         self._writer = pa.ipc.new_stream(self._waiting, plain, options=options)
 
@@ -115,7 +115,7 @@ class _Stream:
 
 
 class TableWriter(AbstractContextManager["TableWriter"]):
-    """Writer of a results directory's streams; the first row of a table creates its stream."""
+    """Writer of a results directory's streams; a table's first row creates its stream."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -126,13 +126,13 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         self._events: list[Record] = []
 
     def add_phase(self, tables: PhaseData) -> None:
-        """Append an ended phase, its rows of `phases` last; raise RunError on failure."""
+        """Append the rows of an ended phase, those of `phases` last; RunError on failure."""
         self.flush()
         for table in sorted(tables, key=lambda name: name == "phases"):
             self._append(table, tables[table])
 
     def add_event(self, record: Record) -> None:
-        """Append an event; it is written with the next phase at the latest."""
+        """Append an event; it reaches the disk with the next phase at the latest."""
         known = columns_of("events")
         given = {key: value for key, value in record.items() if value is not None}
         row = {key: value for key, value in given.items() if key in known}
@@ -142,13 +142,13 @@ class TableWriter(AbstractContextManager["TableWriter"]):
             self.flush()
 
     def flush(self) -> None:
-        """Append the waiting events."""
+        """Write the events that are still in memory."""
         events, self._events = self._events, []
         if events:
             self._append("events", record_batch("events", events))
 
     def close(self) -> None:
-        """Append the waiting events, and close the files."""
+        """Write the events that are still in memory, and close the files."""
         try:
             self.flush()
         finally:
@@ -170,7 +170,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
 
 
 def _parts_of(path: Path) -> int:
-    """Return the number of the last stream in a Parquet file; 0 if there is none."""
+    """Return the number of the last stream that a Parquet file includes; 0 without a file."""
     with suppress(OSError, ValueError, pa.ArrowException):
         metadata = pq.read_schema(path).metadata or {}
         return int(metadata.get(b"parts", 0))
@@ -178,15 +178,15 @@ def _parts_of(path: Path) -> int:
 
 
 class TableFile:
-    """Table of a results directory, read in pieces."""
+    """Reader of one table of a results directory, piece by piece."""
 
     def __init__(self, directory: Path, table: str, columns: Collection[str] | None = None) -> None:
-        """Open a table; `columns`: the wanted ones, None for all.
+        """Open a table; `columns`: names of the columns to read, None for all.
 
-        Raise ConfigurationError for a file that is no such table, or lacks a column.
+        Raise ConfigurationError if a file is not this table, or lacks a column.
         """
         self.table = table
-        self.cut: list[Path] = []  # streams that were not read to their ends
+        self.cut: list[Path] = []  # truncated or damaged streams
         self._names = [c.name for c in TABLES[table] if columns is None or c.name in columns]
         self._parquet: Any = None
         self._batches: list[Any] = []
@@ -212,7 +212,7 @@ class TableFile:
         return map(self.group, range(self.groups))
 
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
-        """Return one piece as an Arrow table with checked values."""
+        """Return one piece as an Arrow table, after a check of its values."""
         names = self._names if names is None else list(names)
         place = number - (self._parquet.num_row_groups if self._parquet else 0)
         if place < 0:
@@ -232,7 +232,7 @@ class TableFile:
     def _read_stream(self, path: Path) -> None:
         with path.open("rb") as file:
             try:
-                reader = pa.ipc.open_stream(file)  # fails where even the head was not written
+                reader = pa.ipc.open_stream(file)  # fails if the head of the stream is missing
                 _refuse_other_columns(path, reader.schema, self.table, self._names)
                 self._batches.extend(reader)  # up to a damaged batch
                 is_whole = not file.read(1)
@@ -244,7 +244,7 @@ class TableFile:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Raise ConfigurationError, in one sentence, where Arrow cannot read a file."""
+    """Convert an Arrow error inside the block to a ConfigurationError with one sentence."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -294,12 +294,12 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
 
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
-    """Return what is impossible about some of a column's values; None where nothing is."""
+    """Return what is invalid about a column's values; None if all are valid."""
     if column.kind == "text":
         try:
             values.validate(full=True)
         except pa.ArrowException:
-            return "a text that is no UTF-8"
+            return "a text that is not UTF-8"
         longest = pc.max(pc.binary_length(values)).as_py()
         return f"a text of {longest:,} bytes" if longest > LONGEST_TEXT else None
     if column.kind == "flag":
@@ -312,7 +312,7 @@ def _strange(column: ResultColumn, values: Any) -> str | None:
 
 
 class Tables:
-    """Reader of a results directory's tables by phase."""
+    """Reader of all tables of a results directory, phase by phase."""
 
     def __init__(
         self,
@@ -320,9 +320,9 @@ class Tables:
         tables: Collection[str] = BY_PHASE,
         columns: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Open the tables that `phases` returns; `columns`: by table, where not all are wanted.
+        """Open the tables for `phases`; `columns`: names of columns by table, all by default.
 
-        Raise ConfigurationError where a file is no such table.
+        Raise ConfigurationError if a file is not a valid table.
         """
         self.directory = directory
         wanted = columns or {}
@@ -341,7 +341,7 @@ class Tables:
                     here.setdefault(name, []).append((number, start, end))
 
     def events(self) -> Iterator[Record]:
-        """Return the events in order, as records."""
+        """Yield the events in order, as records."""
         file = TableFile(self.directory, "events")
         for data in file:
             for row in Rows.from_arrow(data).records():
@@ -357,8 +357,8 @@ class Tables:
                 yield row | printable(found)
 
     def phases(self) -> Iterator[PhaseRows]:
-        """Return each phase with its rows, ordered by trial, repeat and phase."""
-        loaded: dict[str, tuple[int, Rows]] = {}  # the piece of each table that was read last
+        """Yield the rows of each phase, ordered by trial, repeat and phase."""
+        loaded: dict[str, tuple[int, Rows]] = {}  # by table: number and rows of the last piece read
         for moment in sorted(self._places):
             tables = {}
             for name, places in self._places[moment].items():
@@ -373,7 +373,7 @@ class Tables:
 
 # --- the end of a run ----------------------------------------------------------------------------
 
-_Place = tuple[int, int]  # trial and phase
+_Place = tuple[int, int]  # numbers of trial and phase
 _Change = Callable[[str, Any], Any]  # function that changes a table's rows
 # function that splits a table's rows into valid and superseded ones
 _Split = Callable[[str, Any], tuple[Any, Any]]
@@ -381,13 +381,11 @@ _Piece = tuple[Path, str, int, Any]  # folder, table, number of the last stream 
 
 
 def finish(directory: Path, run: Run) -> Run:
-    """Write the tables of an ended run as Parquet.
+    """Convert the tables of an ended run to Parquet; return the run with each phase once.
 
-    Return the run in which each phase counts once.
-
-    A trial of `run.again` counts if every node completed it, and of two for one phase the later.
-    Replaced rows go to the superseded tables. RunError if the files can't be written: the streams
-    are then unchanged.
+    A trial of `run.again` replaces the phases that it repeats, if every node completed it; of two
+    such trials the later one counts. Replaced rows go to the tables in `superseded`. RunError if
+    the files can't be written: the streams are then unchanged.
     """
     if not run.again:
         _rewrite(directory, None)
@@ -418,7 +416,7 @@ def finish(directory: Path, run: Run) -> Run:
 
 
 def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
-    """Return by trial and phase those that replace them, as they were measured again."""
+    """Return for each repeated phase the trial and phase that replace it."""
     ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
         if record["type"] == "trial" and record.get("state") == "complete":
@@ -432,12 +430,12 @@ def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
 
 
 def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
-    """Write the tables of several results directories as the tables of one, all or none.
+    """Join the tables of several results directories in one directory, all or none.
 
     Parameters
     ----------
     directory
-        Directory of the joined tables, which replace existing ones.
+        Directory for the joined tables; they replace its existing tables.
     parts
         Directories to join, each with a function that changes a table's rows for the whole.
     """
@@ -453,12 +451,12 @@ def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
 
 
 def _rewrite(directory: Path, split: _Split | None) -> None:
-    """Write all tables as Parquet, put the files in place together, then remove the streams.
+    """Write all tables as Parquet, replace the old files together, then remove the streams.
 
-    `split` divides rows into valid and superseded ones; None: all are valid, and tables without
-    streams stay as they are. A stream that could not be read to its end is kept beside the tables.
+    `split` divides rows into valid and superseded ones; None: all rows are valid, and tables
+    without streams stay unchanged. A truncated stream is kept in the directory.
     """
-    done: list[tuple[Path, bool]] = []  # streams, and whether they were cut off
+    done: list[tuple[Path, bool]] = []  # streams; true: truncated
 
     def pieces() -> Iterator[_Piece]:
         for table in TABLES:
@@ -506,7 +504,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
 
 
 def _onto_disk(path: Path) -> None:
-    """Wait until the disk holds a file, or the names in a folder (fsync)."""
+    """Flush a file, or the names in a folder, to the disk (fsync)."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -515,7 +513,7 @@ def _onto_disk(path: Path) -> None:
 
 
 class _ParquetWriter:
-    """Writer of one Parquet file that is complete or absent."""
+    """Writer of one Parquet file, which appears only when it is complete."""
 
     def __init__(self, directory: Path, table: str, parts: int) -> None:
         self._path = parquet_file(directory, table)
@@ -539,7 +537,7 @@ class _ParquetWriter:
         self._fresh.replace(self._path)
 
     def drop(self) -> None:
-        """Remove the new file unless it is in place."""
+        """Remove the new file if it has not replaced the old one."""
         self._waiting.clear()
         if self._fresh.exists():
             with suppress(OSError, pa.ArrowException):
@@ -554,16 +552,16 @@ class _ParquetWriter:
 
 # --- a run that is continued ----------------------------------------------------------------------
 
-Key = tuple[int, int]  # trial number and repeat
+Key = tuple[int, int]  # numbers of trial and repeat
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 
 @dataclass(frozen=True)
 class Begun:
-    """Trials and phases that a run measured before it was cut off."""
+    """Trials and phases that a run measured before it was interrupted."""
 
     whole: frozenset[Key] = frozenset()
-    # phases left to measure, of trials that began
+    # phases still to measure, by interrupted trial
     left: Mapping[Key, list[int]] = field(default_factory=dict)
 
     def rest(self, run: Run) -> Run:
@@ -572,16 +570,16 @@ class Begun:
         return replace(run, trials=tuple(left)) if self.whole else run
 
     def left_of(self, trial: Trial) -> Trial:
-        """Return the trial with only the phases that are left to measure."""
+        """Return the trial with only the phases that are still to be measured."""
         phases = self.left.get((trial.id, trial.repeat))
         return trial if phases is None else replace(trial, chosen=tuple(phases))
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Return the run of a results directory, and the part that was measured.
+    """Read the run of a results directory, and which part of it was measured.
 
-    Rows of incomplete phases are dropped from its tables. Raise ConfigurationError where nothing
-    can be continued.
+    Rows of incomplete phases are dropped from its tables. Raise ConfigurationError if the run can't
+    be continued.
     """
     run = replace(read_plan(directory), again=(), remeasured=0)
     begun = _begun(run, directory)
@@ -623,7 +621,7 @@ def _begun(run: Run, directory: Path) -> Begun:
 
 
 def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:
-    """Return a mask of the rows that belong to whole trials and phases of the run."""
+    """Return a mask of the rows that belong to complete trials and phases of the run."""
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
     types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
     places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)

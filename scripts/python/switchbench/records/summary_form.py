@@ -4,8 +4,8 @@
     python -m switchbench.records.summary_form
 
 writes its JSON Schema, for other programs. summary_form.toml declares the parts. The formulas are
-those of doc/reference/measures.md, which is not installed with the package: definitions.json has
-its words. It is made by tests/python/pages.py, and a test compares the two.
+in doc/reference/measures.md, which is not installed with the package: tests/python/pages.py copies
+them to definitions.json, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ NOTHING_LOCATED: LocationEntry = {
     "unexplained_frames": 0, "untested": [], "next_test": None, "problems": [],
 }  # fmt: skip
 
-# Parts that a summary may lack, with the values that then hold.
+# Optional parts of a summary, with the default values of missing ones.
 _LACKING: Mapping[str, object] = {
     "steps": {"functions": [], "kernels": []}, "superseded": [], "searches": [],
     "suite": {}, "verdict": None, "imported": [], "chain": [],
 }  # fmt: skip
-# Parts of the summary whose keys are known without the keys of the enclosing parts.
+# Parts whose keys have a meaning without the path of the enclosing parts.
 _UNPREFIXED = (
     *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
     *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
@@ -59,13 +59,13 @@ _UNPREFIXED = (
 
 WORDS = Path(__file__).with_name("definitions.json")
 _NOTHING = object()
-plan_key = itemgetter("trial", "repeat", "network")  # key of the plan of an entry
+plan_key = itemgetter("trial", "repeat", "network")  # key of an entry's plan
 _T = TypeVar("_T")
 
 
 @cache
 def _declared() -> Entry:
-    """Return the declared parts by name, and the values of kinds."""
+    """Read the declared parts by name, and the valid values of kinds."""
     found = tomllib.loads(WORDS.with_name("summary_form.toml").read_text("utf-8"))
     found["Reduced"]["keys"] = [[one.key, "float | None", one.definition] for one in REDUCED]
     return found
@@ -79,7 +79,7 @@ def _parts() -> Entry:
 
 @cache
 def _rows(part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and meaning of each key of a part; keys included from other parts come first."""
+    """Return kind and meaning of each key of a part, those of included parts first."""
     own = {key: (kind, "".join(words[:1])) for key, kind, *words in _parts()[part]["keys"]}
     others: dict[str, tuple[str, str]] = {}
     for other in _parts()[part].get("has", ()):
@@ -88,7 +88,7 @@ def _rows(part: str) -> dict[str, tuple[str, str]]:
 
 
 def counts() -> list[tuple[str, str, str, str]]:
-    """Return the counts of a phase: key, `flow`, `port` or `known`, column, transports."""
+    """Return the declared counts of a phase: key, table, column, transports."""
     parts = ("PlanCounts", "Counts", "RdmaCounts")
     keys = [row for part in parts for row in _parts()[part]["keys"]]
     return [(row[0], row[3], row[4], "".join(row[5:])) for row in keys if len(row) > 3]
@@ -96,7 +96,7 @@ def counts() -> list[tuple[str, str, str, str]]:
 
 @cache
 def _kinds() -> Entry:
-    """Return the kinds of keys by name; a part is a `TypedDict`."""
+    """Return the types of all kinds of keys by name; a part becomes a `TypedDict`."""
     known: Entry = {
         "Annotated": Annotated, "Any": Any, "Field": Field, "Literal": Literal,
         "NotRequired": NotRequired, "Severity": Literal[SEVERITIES], "FaultKind": Literal[FAULTS],
@@ -115,10 +115,10 @@ def _kinds() -> Entry:
 
 
 def filled(part: str, *sources: object, **own: object) -> Entry:
-    """Return a part of the summary; each key's value is in `own`, else in the first source with it.
+    """Create a part of the summary; a value is from `own`, else from the first source with the key.
 
-    Sources are mappings, or objects with attributes of the keys' names. A key that none has is
-    null.
+    A source is a mapping, or an object with attributes of the keys' names. A key that no source has
+    is null.
     """
     found: Entry = {}
     for key, (kind, _) in _rows(part).items():
@@ -137,14 +137,14 @@ def filled(part: str, *sources: object, **own: object) -> Entry:
 
 
 def first_mistake(error: ValidationError) -> str:
-    """Return the place of the first value with a wrong form, and the reason."""
+    """Return where the first invalid value is, and why it is invalid."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(at) for at in first["loc"])
     return f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
 
 
 def refuse_other_keys(value: object, part: str, file: Path) -> None:
-    """Raise ConfigurationError where a value differs from the form of a part."""
+    """Raise ConfigurationError if a value differs from the form of a part."""
     try:
         _adapter(part).validate_python(value, strict=True)
     except ValidationError as error:
@@ -152,7 +152,7 @@ def refuse_other_keys(value: object, part: str, file: Path) -> None:
 
 
 def checked(summary: Entry, file: Path) -> SummaryDocument:
-    """Return a summary with missing parts filled in; ConfigurationError for an invalid value."""
+    """Check a summary, and add its missing parts; raise ConfigurationError for an invalid value."""
     refuse_other_keys(summary, "SummaryDocument", file)
     return {**_LACKING, **summary}
 
@@ -163,7 +163,7 @@ def _adapter(part: str) -> TypeAdapter[Any]:
 
 
 class _Form(GenerateJsonSchema):
-    """Generator of a JSON Schema without titles, which would repeat the keys."""
+    """Generator of a JSON Schema without titles, since these only repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -185,7 +185,7 @@ def summary_schema() -> Entry:
 
 
 def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield path, part and key of all keys of a part, and of the parts inside."""
+    """Yield the path, the part and the key of all keys of a part, and of the parts inside."""
     for key, (kind, _) in _rows(part).items():
         yield before + key, part, key
         for inner in re.findall(r"\w+", kind):
@@ -195,7 +195,7 @@ def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
 
 @cache
 def _words() -> dict[tuple[str, str], str]:
-    """Return the meaning of each key of each part; of a measure its definition."""
+    """Return the meaning of each key of each part; for a measure, its definition."""
     found = {
         (name, key): words for name in _parts() for key, (_, words) in _rows(name).items() if words
     }
@@ -208,9 +208,9 @@ def _words() -> dict[tuple[str, str], str]:
 
 @cache
 def _short() -> dict[str, str]:
-    """Return the meaning of keys by their paths: `lost_frames`, `throughput.min`.
+    """Return the meanings of keys by path, such as `lost_frames` or `throughput.min`.
 
-    Where several parts have a key, the meaning is that of phases and plans.
+    If several parts have a key, the meaning is that of phases and plans.
     """
     found: dict[str, str] = {}
     for name in _UNPREFIXED:
@@ -227,7 +227,7 @@ def _formulas() -> dict[str, str]:
 
 
 def definition(key: str) -> str:
-    """Return the meaning of a key of the summary, such as `throughput.min`; "" where unknown."""
+    """Return the meaning of a key of the summary, such as `throughput.min`; "" if unknown."""
     short, formula = _short().get(key), _formulas().get(key)
     if short and formula:
         return f"{short}. Formula: {formula}"
@@ -236,7 +236,7 @@ def definition(key: str) -> str:
 
 
 def at(entry: Any, key: str) -> Any:
-    """Return the value at a path of keys; None where there is none."""
+    """Return the value at a path of keys, such as `throughput.min`; None if a key is missing."""
     for name in key.split("."):
         if not isinstance(entry, Mapping):
             return None
@@ -245,7 +245,7 @@ def at(entry: Any, key: str) -> Any:
 
 
 def by(entries: Iterable[_T], key: str | Callable[[_T], Any]) -> dict[Any, list[_T]]:
-    """Return entries by one of their keys or by a function's value, in order of appearance."""
+    """Group entries by one of their keys or by a function's value, in order of appearance."""
     found: dict[Any, list[_T]] = {}
     take: Any = key if callable(key) else itemgetter(key)
     for entry in entries:

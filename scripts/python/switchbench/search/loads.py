@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True)
 class ProposedTrial:
-    """Next trial that a search proposes.
+    """Trial that a search proposes to measure next.
 
     `value` is the searched quantity: an intended load (in the unit of the search's range, such as
     frames/s), the length of a burst (frames), or the size of a table (addresses). `duration_s` is
@@ -41,7 +41,7 @@ class TrialLoss:
     lost: int
     intended_s: float
     tester_limited: bool = False
-    # offered share of the intended load, at the port with the lowest share
+    # min over ports of offered load / intended load
     offered_part: float = 1.0
 
     @property
@@ -51,7 +51,7 @@ class TrialLoss:
 
 
 class End(Enum):
-    """Ways in which a search ends, each with its sentence; facts fill in the braces."""
+    """Ways in which a search ends, each with a sentence; facts replace the braces."""
 
     REACHED = "The bounds are as close as the goal requires."
     DONE = "All trials were measured."
@@ -92,24 +92,24 @@ class End(Enum):
     )
 
     def at(self, value: float = 0.0, unit: str = "", **facts: float) -> SearchOutcome:
-        """Return the outcome of a search that ended this way at a value of its range."""
+        """Return the outcome of a search that ends this way at a value of its range."""
         return SearchOutcome(self, self.value.format(value=value, unit=unit, **facts))
 
 
 class SearchOutcome(NamedTuple):
-    """End of a search, and a sentence for the user."""
+    """How a search ended, with a sentence for the user."""
 
     end: End
     sentence: str
 
     @property
     def is_whole(self) -> bool:
-        """Return true where the search was complete."""
+        """Return whether the search was complete."""
         return self.end in (End.REACHED, End.NO_LOSS_AT_MAX, End.DONE)
 
     @property
     def is_of_device(self) -> bool:
-        """Return true where the device ended the search, and not the tester or the time limit."""
+        """Return whether the device, not the tester or the time limit, ended the search."""
         return self.end not in (
             End.HELD_ALL_OFFERED, End.IN_PROGRESS, End.LIMITED_BETWEEN, End.LIMITED_BY_TESTER,
             End.OUT_OF_TIME,
@@ -118,21 +118,21 @@ class SearchOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search; bounds in the unit of its range, None for a bound that does not exist.
+    """Result of a search, with bounds in the unit of its range; None: no such bound.
 
-    A search of loads has one result for each goal (RFC 9971, Goal Result). The lower bound of a
-    count is that of its last search, even of one still in progress.
+    A search of loads has one result for each goal (RFC 9971, Goal Result). In a search of a
+    count, the lower bound is that of the last search, even if this is still in progress.
     """
 
     outcome: SearchOutcome
     relevant_lower_bound: float | None = None
     relevant_upper_bound: float | None = None
     conditional_throughput: float | None = None
-    longest: tuple[int, ...] = ()  # of a count: what held in each search that has ended
+    longest: tuple[int, ...] = ()  # of a count: result of each search that has ended
 
     @property
     def is_regular(self) -> bool:
-        """Return true if both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
+        """Return whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
         return self.outcome.end is End.REACHED
 
     @property
@@ -143,7 +143,7 @@ class SearchResult:
         return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
 
     def held_at_min(self) -> SearchResult:
-        """Return the result as if the min of the range had held, where that failed."""
+        """Return the result as if the range's min had held, for a search that failed there."""
         if self.outcome.end is not End.LOSS_AT_MIN:
             return self
         least = self.relevant_upper_bound
@@ -155,16 +155,16 @@ Asked = Generator[ProposedTrial, TrialLoss, bool]
 
 
 class TesterLimitError(Exception):
-    """Error: all repeats of a trial were tester-limited; a method may continue at other values."""
+    """Error: all repeats of a trial were tester-limited; a method may go on at other values."""
 
     def __init__(self, result: TrialLoss) -> None:
-        """Store the result of the last of these trials."""
+        """Store the result of the last of the repeats."""
         super().__init__("the tester was the limit")
         self.result = result
 
 
 class SearchMethod(Protocol):
-    """Method of a search: proposes trials one after the other and stores their results."""
+    """Method of a search: it proposes trials one after the other and stores their results."""
 
     unit: str
 
@@ -177,14 +177,14 @@ class SearchMethod(Protocol):
 
 @dataclass
 class Search:
-    """Search that runs a method trial by trial.
+    """Search that runs a method, trial by trial.
 
     while (trial := search.trial) is not None:
         search.answer(measure(trial))
     print(search.result())
 
-    A tester-limited trial never decides: the search proposes it again, at most `repeats` times,
-    then the method continues at other values (TesterLimitError), or the search ends. The search
+    A tester-limited trial decides nothing: the search proposes it again, at most `repeats` times.
+    Then the method continues at other values (TesterLimitError), or the search ends. The search
     also ends when the next trial would not end within `time_limit_s` (seconds of trials, each with
     `overhead_s` for barrier, learning frames and drain).
     """
@@ -201,7 +201,7 @@ class Search:
     """Number of trials with a result."""
     stopped: SearchOutcome | None = field(default=None, init=False)
     """Reason for an end before the goals were reached."""
-    # successive tester-limited trials of the present proposal
+    # successive tester-limited trials of the proposed trial
     _limited: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -229,11 +229,11 @@ class Search:
                 self._stop(limit)
 
     def result(self) -> tuple[SearchResult, ...]:
-        """Return the method's results, also before the end: by the trials so far."""
+        """Return the method's results so far, also before the search has ended."""
         return self.method.result(self.stopped)
 
     def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
-        """Set the next trial, unless the method has ended or the time is over."""
+        """Set the next trial, unless the method or the time has ended."""
         try:
             self.trial = asked()
         except StopIteration:
@@ -254,11 +254,11 @@ class Search:
 
 
 # --- estimates ------------------------------------------------------------------------------------
-# Duration of a search, estimated by running it against a well-behaved device.
+# The duration of a search is estimated by running the search on a simulated device.
 
 
 FRAMES = 10**9  # frames of a simulated trial: enough for every loss ratio
-# simulated limits, as parts of the range on the search's scale
+# limits of simulated devices, as parts of the range on the search's scale
 TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)
 
 
@@ -268,7 +268,7 @@ def method_s(
     overhead_s: float = 0.0,
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> float:
-    """Return the estimated seconds of a method against devices that fail above one value.
+    """Return the estimated seconds of a method on devices that fail above some value.
 
     A device that loses at random, or forwards less under overload, takes longer. `make` returns the
     method for a limit; `values` is the range of limits; `overhead_s` is each trial's time besides
@@ -319,7 +319,7 @@ class LoadRange:
 class LoadGrid:
     """Grid of loads from min (number 0) to max (number `top`), each a fixed ratio above the last.
 
-    Bounds of several goals then fall on the same loads, and a trial there serves all goals.
+    So bounds of several goals are on the same loads, and one trial serves all goals.
     """
 
     def __init__(self, loads: LoadRange, width: float) -> None:
@@ -329,13 +329,13 @@ class LoadGrid:
         """Number of the max load, equal to the number of steps from min to max."""
 
     def load(self, number: int) -> float:
-        """Return the load with a number from 0 to `top`, in the unit of the range."""
+        """Return the load with the given number, from 0 to `top`, in the unit of the range."""
         if number == self.top:
             return self.loads.max
         return self.loads.min * math.exp(self._whole * number / self.top)
 
     def below(self, load: float) -> int:
-        """Return the number of the highest load that is at most `load`; 0 where none is."""
+        """Return the number of the highest load that is at most `load`; 0 if there is none."""
         if load <= self.loads.min:
             return 0
         return min(self.top, math.floor(math.log(load / self.loads.min) / self._whole * self.top))
@@ -354,11 +354,11 @@ class LoadClass(Enum):
 
 
 def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
-    """Return the class of a load by all its trials, in any order (RFC 9971, Load Classification).
+    """Classify a load by all its trials, in any order (RFC 9971, Load Classification).
 
     Trials shorter than the goal's final one count only by the excess of bad trials over the good
-    ones that balance them. Missing duration is taken as all good, then as all bad: where both
-    agree, no further trial is needed. Tester-limited trials do not count.
+    ones that balance them. The load is classified with the missing duration as good and as bad: if
+    both agree, no further trial is needed. Tester-limited trials do not count.
     """
     sums = dict.fromkeys(((long, bad) for long in (0, 1) for bad in (0, 1)), 0.0)
     for trial in trials:
@@ -393,12 +393,12 @@ def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
         left_s -= long[ratio]
         if left_s <= 0.0:
             return ratio
-    # A remainder by rounding is no missing duration.
+    # A remainder due to rounding does not count as missing duration.
     return ratio if measured_s >= goal.duration_sum_s else 1.0
 
 
 class RelevantBounds(NamedTuple):
-    """Numbers of RFC 9971's Relevant Lower and Upper Bound; None where no load qualifies."""
+    """Numbers of RFC 9971's Relevant Lower and Upper Bound; None if no load qualifies."""
 
     lower: int | None
     upper: int | None
@@ -408,7 +408,7 @@ NO_BOUNDS = RelevantBounds(None, None)
 
 
 def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
-    """Return the smallest upper bound, and the largest lower bound below it.
+    """Return the smallest upper bound, and the largest lower bound below that.
 
     `trials` has all trials of a load by the load (any number in the order of loads). Lower bounds
     above the smallest upper bound (loss inversion) are not relevant.
@@ -427,12 +427,12 @@ def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]])
 # Approach of a search to one goal: short trials first, longer ones from level to level.
 
 
-PRECEDING = 2  # levels before the final one
+PRECEDING = 2  # number of levels before the final level
 EXPANSION = 2  # factor by which an external search increases its distance
 
 
 def levels(goal: SearchGoal) -> list[tuple[SearchGoal, int]]:
-    """Return the levels of a goal, itself last, each with the permitted distance of its bounds.
+    """Return the levels of a goal, ending with the goal, and the max distance of bounds at each.
 
     Duration sums grow by one ratio, from the initial trial's to the goal's. The level before the
     final one is as narrow as the final one, so that the longest trials only confirm its bounds.
@@ -452,24 +452,24 @@ def levels(goal: SearchGoal) -> list[tuple[SearchGoal, int]]:
 
 
 def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
-    """Return true where the bounds of a search are near enough, or no load is left to measure.
+    """Return whether the bounds of a search are near enough, or no load is left to measure.
 
-    `steps` is the permitted distance.
+    `steps`: max distance of the bounds on the grid.
     """
     if bounds.lower is None:
         return bounds.upper == 0
-    if bounds.lower >= top:  # the tester can offer no more
+    if bounds.lower >= top:  # the tester can't offer a higher load
         return True
     return bounds.upper is not None and bounds.upper - bounds.lower <= steps
 
 
 def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
-    """Return the number of the load (0 to `top`) to measure next for bounds that are too wide.
+    """Return the number of the load (0 to `top`) to measure next, as bounds are too wide.
 
-    `bounds` are relevant at this level, `hint` at the level before. The load is undecided at this
-    level, so that each trial advances the search: the middle of the hint where this halves to the
-    width at once, then the hint's ends; beyond these by growing steps (external search); between
-    two bounds by halving (internal search).
+    `bounds`: relevant bounds at this level. `hint`: those of the level before. The load is
+    undecided at this level, so that each trial advances the search. First comes the middle of the
+    hint, if that makes the bounds narrow enough at once, then the hint's ends. Beyond these, steps
+    grow (external search); between two bounds, the search halves (internal search).
     """
     lower, upper = bounds.lower, bounds.upper
     ends = [load for load in (hint.lower, hint.upper) if load is not None]
@@ -486,7 +486,7 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
     if upper is None:
         return top if top - up < steps else up
     middle = (lower + upper) // 2
-    # Prefer a load next to the hint, where the middle is farther away.
+    # Prefer a load next to the hint if the middle is farther away.
     if upper <= first:
         return max(middle, upper - max(steps, (EXPANSION - 1) * (last - upper)))
     return min(middle, up) if lower >= last else middle
@@ -494,7 +494,7 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
 
 @dataclass
 class GoalProgress:
-    """State of one goal in a search: its levels, and the bounds of the level before."""
+    """Progress of a search for one goal: its levels, and the bounds of the level before."""
 
     levels: list[tuple[SearchGoal, int]]
     top: int  # number of the highest load that the tester can offer
@@ -502,14 +502,14 @@ class GoalProgress:
     level: int = 0
 
     def nominate(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[int, float] | None:
-        """Return (load number, seconds) of the next trial for the goal.
+        """Return (load number, seconds) of the goal's next trial; None if the goal is reached.
 
-        None when the goal is done.
+        The number is an index of the load grid.
         """
         for goal, steps in self.levels[self.level :]:
             bounds = relevant_bounds(goal, trials)
             if not is_narrow(bounds, steps, self.top):
-                # The hint may be of loads that the tester could not offer for longer.
+                # The tester may be unable to offer the hint's loads in a longer trial.
                 load = min(next_load(bounds, self.hint, steps, self.top), self.top)
                 return load, goal.final_trial_s
             if self.level < len(self.levels) - 1:
@@ -525,8 +525,8 @@ class GoalProgress:
 class LoadSearch:
     """Method for `Search` with several goals: each trial is on one load grid and serves all goals.
 
-    Short trials come first: of what the goals ask for, the shortest is measured, at the lowest
-    load. Results are one SearchResult per goal, in the order of the goals.
+    Of the trials that the goals propose, the shortest is measured first, and of these the one at
+    the lowest load. Results are one SearchResult per goal, in the order of the goals.
     """
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
@@ -534,7 +534,7 @@ class LoadSearch:
         self._goals = tuple(goals)
         self._grid = LoadGrid(loads, min(goal.width for goal in goals))
         self._trials: dict[int, list[TrialLoss]] = {}
-        self._top = self._grid.top  # limit of the tester
+        self._top = self._grid.top  # highest load that the tester can offer
         # true while a load that late senders made void is to be measured again; None: no such load
         self._again: bool | None = None
         self._progress = [GoalProgress(levels(goal), self._grid.top) for goal in goals]
@@ -542,8 +542,8 @@ class LoadSearch:
     def steps(self) -> Steps:
         """Yield initial trials, then the goals' proposals until all are done (RFC 9971, Search).
 
-        A load that the tester offered late is proposed once more at the end: trials at the loads
-        below show meanwhile how many late frames do no harm.
+        A load that the tester offered late is proposed again at the end. By then, trials at lower
+        loads have shown how many late frames do no harm.
         """
         hint = yield from self._initial()
         for progress in self._progress:
@@ -567,9 +567,9 @@ class LoadSearch:
         )
 
     def _measure(self, load: int, seconds: float) -> Asked:
-        """Return true for a measured trial.
+        """Propose a trial at a load; return whether it was measured.
 
-        False lowers the top of the grid to the tester's limit.
+        If the tester was the limit, lower the top of the grid and return False.
         """
         try:
             result = yield ProposedTrial(self._grid.load(load), seconds)
@@ -618,7 +618,7 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """Return the load that a trial of this search forwarded, apart from permitted loss."""
+        """Return the load that the device forwarded in a trial, permitted loss included."""
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
@@ -667,7 +667,7 @@ class OneSearch:
 
 @dataclass
 class FixedTrials(OneSearch):
-    """Method for `Search`: the given values in turn, each in a trial of `duration_s`.
+    """Method for `Search`: one trial of `duration_s` for each given value.
 
     With `enough`, the method ends after this number of successive trials without loss, and fails if
     that never happens.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Evidence of one measure: rows, the elements that each passes, and the likelihood of a row.
+"""Evidence of one measure: its rows, the elements that each row passes, and the likelihood of rows.
 
 A channel holds the rows of one measure (lost frames of open loads, rates of closed ones,
-retransmissions, duplicates, ...). Each row has a suffering share, so that one set of fault models
-serves all measures. Elements that the same pairs pass form a class: no observation tells them
-apart, and all work is done on classes.
+retransmissions, duplicates, ...). In each row a share of the frames is impaired, so that one set of
+fault models serves all measures. Elements that the same pairs pass form a class: no observation
+tells them apart, and all work is done on classes.
 
-A flow takes one link of a trunk, always the same, but which is unknown. The number of flows that
-share its link follows a binomial law; each number gives the share that the flow loses. A row's
+A flow always takes the same link of a trunk, but the link is unknown. The number of flows on this
+link is binomially distributed; each number gives the share that the flow loses. A row's
 likelihood is the mean over these alternatives. Faults of a trunk or of one of its links are
 compared by `evidence`: the likelihood of all rows of a trunk together, as the mean over all ways to
 spread its flows over its links. There, a flow shares a link only if others do, too.
@@ -24,24 +24,24 @@ import numpy as np
 from ..statistics import gammaln
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
 
-OUTLIER = 1e-3  # prior probability that a row follows no model
-LARGE = 0.01  # share of lost frames that no host loses by itself
+OUTLIER = 1e-3  # prior probability of a row that no model describes
+LARGE = 0.01  # a host does not lose a larger share by itself
 LARGE_OUTLIER = 1e-5  # prior probability of a LARGE share without a cause on the row's path
 RATE_TAIL = 0.06  # mean shortfall of closed loads due to the tester or to chance
 IMPOSSIBLE = 40.0  # -log of a probability that counts as zero
-MOST_MARKED = 1 << 24  # keys that are counted in an array; for more sorting is used
+MOST_MARKED = 1 << 24  # max key for counting in an array; larger keys are sorted
 ZETA = 2.612  # zeta(1.5): sum of k ** -1.5
 
 
 @dataclass
 class ElementClasses:
-    """Classes of elements that the same pairs pass, and the rows of a channel that pass them.
+    """Classes of elements that the same pairs pass, and the rows of a channel that pass each.
 
     An incidence is one class on the path of one row.
 
     members: element numbers by class.
     row, of: row and class of each incidence, ordered by row and path.
-    order, start: incidences by class: order[start[c]:start[c + 1]].
+    order, start: incidences of class c: order[start[c]:start[c + 1]].
     """
 
     members: list[list[int]]
@@ -51,7 +51,7 @@ class ElementClasses:
     order: Ints
     start: Ints
     pairs_through: Ints  # number of pairs by class
-    first: Ints  # incidences by row: first[r] to first[r + 1]
+    first: Ints  # row r has the incidences first[r] to first[r + 1]
 
     def __len__(self) -> int:
         """Return the number of classes."""
@@ -70,10 +70,10 @@ class Channel:
         or "wrong-port".
     rows: row numbers in the observations.
     pair: number of the row's pair in the channel.
-    n, k: frames, and frames that suffered; for "rate" n is 1 and k the shortfall, which may be
-        slightly negative.
+    n, k: frames, and impaired frames; for "rate" n is 1 and k the shortfall, which may be slightly
+        negative.
     load_bps: load that the row brings to its elements.
-    background: share that suffers without any fault.
+    background: share that is impaired without any fault.
     noisy: share of rows with a few lost frames.
     """
 
@@ -81,7 +81,7 @@ class Channel:
     rows: Ints
     phase: Ints
     pair: Ints
-    src: Ints  # by pair
+    src: Ints  # source port of each pair
     dst: Ints
     n: Floats
     k: Floats
@@ -93,7 +93,7 @@ class Channel:
     sigma: float = 0.03  # standard deviation of closed rates
 
     def __post_init__(self) -> None:
-        """Compute constants of the likelihood, and the noise, from the rows that lose little."""
+        """Compute constants of the likelihood, and the noise from rows with little loss."""
         self.outlier = np.full(len(self.k), OUTLIER)
         if self.measure == "rate":
             small = self.k[self.k < 0.25]
@@ -102,7 +102,7 @@ class Channel:
                 self.sigma = float(np.clip(spread, 0.03, 0.1))
             return
         n, k, share = self.n, self.k, self.share()
-        hit = k > 0  # other rows have the constant 0
+        hit = k > 0  # the constant of all other rows is 0
         self.constant = np.zeros(len(k))
         self.constant[hit] = gammaln(n[hit] + 1) - gammaln(k[hit] + 1) - gammaln((n - k)[hit] + 1)
         some = share < 0.01
@@ -122,7 +122,7 @@ class Channel:
         return share
 
     def log_likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
-        """Return the log-likelihood of rows in which faulty elements impair a share p of frames.
+        """Return the log-likelihood of rows if faulty elements impair a share p of their frames.
 
         at: row numbers of the channel.
         spread: relative standard deviation of p from row to row.
@@ -138,7 +138,7 @@ class Channel:
         wide = np.where(p > 2 * self.background, spread, 1.0)
         weight = np.maximum(1 / (wide**2 * mean * (1 - mean)) - 1, 2.0)
         alpha, beta = mean * weight, (1 - mean) * weight
-        # A row without losses has at most the probability (weight / (n + weight)) ** alpha.
+        # The probability of a row without losses is at most (weight / (n + weight)) ** alpha.
         some = np.flatnonzero((k > 0) | (alpha * np.log1p(n / weight) < IMPOSSIBLE))
         bad = some[k[some] > 0]
         body = np.full(len(at), -np.inf)
@@ -151,7 +151,7 @@ class Channel:
 
 
 def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys in order, and the index of each key; keys are below `most`."""
+    """Return the distinct keys in order, and the index of each key; all keys are below `most`."""
     if most > MOST_MARKED:
         return np.unique(key, return_inverse=True)
     used = np.zeros(most, np.bool_)
@@ -160,7 +160,7 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
-    """Set a channel's classes of elements; elements that the same pairs pass are one class.
+    """Compute a channel's classes of elements; elements that the same pairs pass are one class.
 
     The elements are those of the paths, each network, and each pair with a row in `suffering`.
     """
@@ -196,7 +196,7 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
             number[key] = len(members)
             members.append([])
         elif elements[one].kind in ("pair", "network"):
-            continue  # another class of the same flows says more
+            continue  # another class of the same flows is more specific
         members[number[key]].append(one)
     first = np.full(len(elements), -1, np.int32)
     first[[group[0] for group in members]] = np.arange(len(members))
@@ -221,7 +221,7 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
 def channel_of(
     measure: str, found: Observations, rows: Ints, n: Floats, k: Floats, load_bps: Floats
 ) -> Channel:
-    """Collect the evidence of one measure: the given rows of the observations, as a Channel."""
+    """Return the given rows of the observations as the channel of one measure."""
     ports = int(max(found.src.max(initial=0), found.dst.max(initial=0))) + 1
     keys, pair = numbered(found.src[rows] * ports + found.dst[rows], ports * ports)
     phase = found.phase[rows]
@@ -237,10 +237,10 @@ def channel_of(
 
 MOST_OTHERS = 24
 RISK = 0.02  # probability of a loss
-RARE = 1e-4  # probability of a number of flows on one link, below which fewer are assumed
-MOST_FLOWS = 8  # flows of a phase over one trunk for which all assignments to links are enumerated
-LONE_EVIDENCE = 0.4  # weight of rows of larger phases, and of rows that pass several trunks
-# Limits between which alternatives are merged into their mean.
+RARE = 1e-4  # less probable numbers of flows on one link are ignored
+MOST_FLOWS = 8  # up to this many flows, all assignments to a trunk's links are enumerated
+LONE_EVIDENCE = 0.4  # weight of rows in phases of more flows, or that pass several trunks
+# Limits of loss shares; alternatives between two limits are merged into their mean.
 LIMITS = np.array([1e-6, 0.12, 0.25, 0.38, 0.5, 0.6, 0.7, 0.82])
 BINS = len(LIMITS) + 1
 
@@ -257,14 +257,14 @@ class Alternatives:
     log_weight: Floats
 
     def risk(self, rows: Ints) -> Bools:
-        """Return for each of the rows whether shared links may lose some of its frames."""
+        """Return for each given row whether shared links may lose some of its frames."""
         of = self.of[rows]
         if not len(self.log_weight):
             return np.zeros(len(rows), np.bool_)
         return np.asarray((of >= 0) & (self.log_weight[of, 0] < -RISK))
 
     def mean(self, rows: int) -> Floats:
-        """Return the mean share by row of the channel."""
+        """Return the mean lost share of each row of the channel."""
         found = np.zeros(rows)
         some = self.of >= 0
         weights = np.exp(self.log_weight[self.of[some]])
@@ -276,13 +276,13 @@ class Trunk:
     """Parallel links of one class of elements, and the rows that pass them.
 
     line_bps: capacity of all links together; infinite where sharing a link has no effect.
-    separate: the links are lines of their own instead of one shaper.
-    phase, pair: of each row.
+    separate: true if each link is a line, false if all links are one shaper.
+    phase, pair: phase and pair of each row.
     others, load: number of other flows in each row's phase, and their mean load.
     """
 
     def __init__(self, channel: Channel, elements: Sequence[Element], row: Ints) -> None:
-        """Take the elements of several links that the given rows of a channel pass."""
+        """Create a trunk from elements of several links that the given rows of a channel pass."""
         separate = [x for x in elements if not x.pooled]
         lines = [(x.line_bps / x.links, x) for x in separate or elements]
         one = min(lines, key=lambda x: x[0] if x[0] > 0 else np.inf)[1]
@@ -296,9 +296,9 @@ class Trunk:
 
     @cached_property
     def flows(self) -> tuple[Ints, Ints, Ints]:
-        """Return the flow of each row: number of its group, number in it, size of each group.
+        """Return for each row its flow: number of the group, number inside, size of the group.
 
-        A group is a set of pairs that use the trunk at once, in one phase or in several.
+        A group is a set of pairs that use the trunk at the same time, in one or several phases.
         """
         pairs = int(self.pair.max()) + 1
         code = np.random.default_rng(2).integers(1, 2**62, pairs, np.int64)
@@ -311,10 +311,10 @@ class Trunk:
 
 
 class Hashing:
-    """Trunks of several links in a channel, by class, and the losses that hashing may cause."""
+    """Trunks of several links in a channel, and the losses of flows that hash to the same link."""
 
     def __init__(self, channel: Channel) -> None:
-        """Find the trunks, and the load of their flows in each phase."""
+        """Find the trunks of a channel, and the load of their flows in each phase."""
         self._channel = channel
         self.trunks: dict[int, Trunk] = {}
         classes = channel.classes
@@ -328,16 +328,16 @@ class Hashing:
         self.healthy = self.alternatives({})
 
     def is_separate(self, place: int) -> bool:
-        """Return whether a class is a trunk whose links are lines of their own."""
+        """Return whether a class is a trunk in which each link is a line."""
         return place in self.trunks and self.trunks[place].separate
 
     def alternatives(
         self, lines: Mapping[int, float], only: Bools | None = None, beside: int = -1
     ) -> Alternatives:
-        """Return the shares that rows may lose.
+        """Return the shares that rows may lose on shared links, with their probabilities.
 
-        lines: total capacities of trunks by class, in place of their own.
-        only: rows to compute.
+        lines: total capacities by class that replace those of the trunks.
+        only: rows to compute; other rows get none.
         beside: trunk to leave out.
         """
         rows, channel_load = len(self._channel.pair), self._channel.load_bps
@@ -383,11 +383,11 @@ class Hashing:
     def beside(
         self, place: int, lines: Mapping[int, float], several: float
     ) -> tuple[Alternatives, Floats]:
-        """Return the losses by other trunks in the rows of a trunk, and the weights of its rows.
+        """Return the losses of a trunk's rows on other trunks, and the weights of the rows.
 
-        Rows of one flow share the same unknown errors, so they count once. several: weight of rows
-        that may share links of other trunks, too: a collision there reduces the load, so that other
-        flows lose as if a link were slow.
+        Rows of one flow have the same unknown errors, so that they count as one row. several:
+        weight of rows that may also share links of other trunks: a collision there reduces the
+        load, so that other flows lose as if a link were slow.
         """
         state = (place, several, *sorted(x for x in lines.items() if x[0] != place))
         if state not in self._beside:
@@ -407,7 +407,7 @@ class Hashing:
         self, place: int, passing: Floats, p: Floats, spread: Floats, lines: Mapping[int, float],
         link: tuple[str, float] | None = None, several: float = 0.0, each: bool = False,
     ) -> Floats:  # fmt: skip
-        """Return the log-likelihood of all rows of a trunk by group of flows.
+        """Return by group of flows the log-likelihood of all rows of a trunk.
 
         passing: share of each row's load that reaches the trunk.
         p, spread: by row of the channel.
@@ -471,9 +471,10 @@ class Hashing:
 
 @cache
 def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the subsets of `number` flows as bit sets: the size of each set, and its parts.
+    """Return the subsets of `number` flows as bit sets, with the size and the parts of each.
 
-    The parts of a set, the rest of the set for each part, and the index of each set's first part.
+    The result has the size of each set, the parts of each set, the rest of the set for each part,
+    and the index of each set's first part.
     """
     sets = np.arange(2**number)
     size = np.array([x.bit_count() for x in sets.tolist()])
@@ -482,7 +483,7 @@ def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
-    """Return the log-likelihood of each group of flows, over all ways to spread it over links.
+    """Return by group of flows the log-likelihood over all ways to spread the flows over links.
 
     healthy, broken: by group, flow and number of flows on the link (from 1), for a healthy link and
     for the faulty one.
@@ -505,7 +506,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
         size, part, rest, begin = _subsets(number)
 
         def on_one(flows: Floats) -> Floats:
-            """Return by group the likelihood that each set of flows is on one link."""
+            """Return by group and set of flows the likelihood that the set is on one link."""
             made = np.ones((len(joint), most, 1))
             for flow in range(number):
                 both = made * flows[joint, flow][:, :, None]
@@ -514,7 +515,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
             return np.asarray(picked[:, 0])
 
         def added(one: Floats, other: Floats) -> Floats:
-            """Return the likelihoods for the links of both arguments together."""
+            """Combine the likelihoods of two sets of links."""
             return np.add.reduceat(one[:, part] * other[:, rest], begin, axis=1)
 
         power, left = on_one(good), links
@@ -539,7 +540,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
 
 
 def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
-    """Return the binomial probabilities of `number` out of each count, as counts by numbers."""
+    """Return the binomial probabilities of `number` out of each count: counts by numbers."""
     failures = count[:, None] - number
     log = gammaln(count[:, None] + 1) - gammaln(number + 1) - gammaln(np.maximum(failures, 0) + 1)
     log += number * np.log(chance) + failures * np.log(1 - chance)
@@ -549,7 +550,7 @@ def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
 def log_likelihood(
     channel: Channel, hashed: Alternatives, at: Ints, p: Floats, spread: Floats | float
 ) -> Floats:
-    """Return the log-likelihood of rows in which faults take p, and shared links may take more."""
+    """Return the log-likelihood of rows with an impaired share p and losses on shared links."""
     found = channel.log_likelihood(at, p, spread)
     number = hashed.of[at]
     some = np.flatnonzero(number >= 0)
@@ -567,7 +568,7 @@ def log_likelihood(
 
 
 def explained(channel: Channel, hashed: Alternatives, p: Floats) -> Floats:
-    """Return by row the share that shared links most likely took, given its losses."""
+    """Return for each row the share that shared links most likely lost, given the row's losses."""
     found = np.zeros(len(p))
     some = np.flatnonzero(hashed.of >= 0)
     if not len(some):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fault models, compared by penalised likelihood: greedy forward selection, backward elimination.
+"""Fault models and their selection by penalised likelihood: forward selection, then elimination.
 
-A fault is in one class of elements and lets a share of the passing frames suffer: a constant share,
-the excess over a capacity, or a share of some rows only (large frames, bursts, some phases, the
-pairs of one link). Every fault is penalised for its parameters and for the number of its
+A fault is in one class of elements and impairs a share of the passing frames: a constant share, the
+excess over a capacity, or a share of some rows only (large frames, bursts, some phases, the pairs
+of one link). Every fault is penalised for its parameters and for the number of its
 alternatives.
 """
 
@@ -28,27 +28,27 @@ from .channel import (
 )
 from .facts import Bools, Floats, Ints
 
-RARITY = 5.0  # -log of the prior probability that one more fault exists
-LEAST_SHORTFALL = 0.12  # shortfall of closed rates, below which chance and the tester explain it
-LEAST_CUT = 0.015  # share of a load that a capacity takes at least
+RARITY = 5.0  # -log of the prior probability of one more fault
+LEAST_SHORTFALL = 0.12  # a smaller shortfall of closed rates is due to chance or the tester
+LEAST_CUT = 0.015  # a capacity fault takes at least this share of the load
 MOST_FAULTS = 16
-MOST_TRUNKS = 4  # trunks of several links that are examined closely in each step
-MOST_SPLIT = 3  # faults of some pairs or phases that plain faults may replace in each step
-MOST_PARTS = 3  # plain faults that may replace a fault of some pairs or phases
+MOST_TRUNKS = 4  # trunks of several links examined in each step
+MOST_SPLIT = 3  # faults of some pairs or phases tried for replacement in each step
+MOST_PARTS = 3  # max number of plain faults that replace a fault of some pairs or phases
 ROWS_AT_ONCE = 1 << 16
-MOST_FITTED = 1 << 16  # rows that a value is fitted to; of more rows a part
-FIRST = 12  # classes examined first
+MOST_FITTED = 1 << 16  # max number of rows to which a value is fitted
+FIRST = 12  # classes examined before all others
 CANDIDATES = 40
 RIVAL = 12.0  # log-likelihood by which a rival explanation may be worse
 HOPELESS = 20.0  # log-likelihood below the best at which a candidate is dropped
-SAMPLE = 4  # of rows without excess, every n-th is judged first
+SAMPLE = 4  # every n-th row without excess is evaluated first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
 CAPACITIES = np.linspace(0.92, 0.32, 6)  # capacities to try, as shares of a link's line rate
-# cost of a capacity of one link: links of other trunks, full by chance, look the same
+# penalty of a capacity fault of one link: links that are full by chance look the same
 LINK_CAPACITY = 30.0
-BY_CHANCE = 6.0  # log-likelihood that flows of one phase lose by meeting on links as they do
-EXCESS = 3.0  # log-likelihood from which on a row suffers
-# Relative spread of the share from row to row.
+BY_CHANCE = 6.0  # log-likelihood cost of flows that meet on links by chance, per phase
+EXCESS = 3.0  # min log-likelihood gain of an affected row
+# Relative standard deviation of the impaired share from row to row, by kind of fault.
 SPREAD = {"capacity": 0.25, "burst": 0.35, "expected": 0.6, "intermittent": 0.5}
 USUAL_SPREAD = 0.15
 
@@ -58,10 +58,9 @@ class PlacedFault:
     """Fault of one class of elements in one channel.
 
     form: "share" (value: share of frames) or "capacity" (value: bit/s).
-    kind: a kind of Suspect, or "expected" for the line of a healthy element: these come first in a
-        model. Limits for a fault of
-        some rows: frames above `size_above`, `bursts`, phases from `phases[0]` to `phases[1]`,
-        `pairs` (numbers in the channel).
+    kind: a kind of Suspect, or "expected" for the line of a healthy element, which comes first in a
+        model. The next fields limit the fault to some rows: frames above `size_above`, `bursts`,
+        phases from `phases[0]` to `phases[1]`, `pairs` (numbers in the channel).
     penalty: the fault's cost.
     score: log-likelihood gained when the fault was found, less the penalty.
     """
@@ -78,11 +77,11 @@ class PlacedFault:
     score: float = 0.0
 
     def spread(self) -> float:
-        """Return the relative spread of the share from row to row."""
+        """Return the relative standard deviation of the share from row to row."""
         return SPREAD.get(self.kind, USUAL_SPREAD)
 
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
-        """Return the incidences of the fault's class that its limits include."""
+        """Return the incidences of the fault's class to which the fault applies."""
         at = channel.classes.incidences(self.place)
         limits = (self.size_above, self.phases, self.pairs)
         if limits == (None, None, None) and not self.bursts:
@@ -102,12 +101,13 @@ class PlacedFault:
 
 
 class Model:
-    """Channel under a list of faults: the expected share of impaired frames of each row.
+    """Channel with a list of faults, which give the expected impaired share of each row.
 
     widest: number of incidences of the largest class in which faults are sought.
     lines: number of healthy lines at the beginning of the faults.
-    fan_in: whether several flows meet, by incidence.
-    p, spread, ll: by row, the share that suffers, its relative spread, and the log-likelihood.
+    fan_in: by incidence, true where several flows meet.
+    p, spread, ll: by row, the expected impaired share, its relative standard deviation, and the
+        log-likelihood.
     """
 
     def __init__(
@@ -128,20 +128,20 @@ class Model:
         self.use(faults)
 
     def is_trunk(self, fault: PlacedFault) -> bool:
-        """Return whether a fault is the capacity of all links of a trunk together."""
+        """Return whether a fault is a reduced capacity of all links of a trunk together."""
         separate = self.hashing.is_separate(fault.place)
         return fault.form == "capacity" and fault.pairs is None and separate
 
     def carried(self) -> dict[int, float]:
-        """Return the total capacity of faulty trunks by class."""
+        """Return by class the total capacity of each trunk with a reduced capacity."""
         return {f.place: f.value for f in self.faults if self.is_trunk(f)}
 
     def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
-        """Return the log-likelihood of rows in which faults take p."""
+        """Return the log-likelihood of rows if the share p of their frames is impaired."""
         return log_likelihood(self.channel, self.hashed, at, p, spread)
 
     def shares(self, fault: PlacedFault) -> tuple[Ints, Floats]:
-        """Return the incidences that a fault touches, and the suffering share at each."""
+        """Return the incidences to which a fault applies, and the impaired share at each."""
         at = fault.where(self.channel, self.fan_in)
         return at, self.share_at(fault, at, self.upstream)
 
@@ -172,7 +172,7 @@ class Model:
         for turn in range(3 if cut else 1):
             upstream = self._reaching() if turn else upstream
             shares = [self.share_at(fault, at, upstream) for fault, at in placed]
-            # Incidences of each fault, and the log of the passing share at each.
+            # For each fault: its incidences, and the log of the share that passes at each.
             self._passed = [
                 (at, np.log1p(-np.minimum(share, 1 - 1e-9)))
                 for (_, at), share in zip(placed, shares, strict=True)
@@ -189,32 +189,32 @@ class Model:
         self.judge_again(np.flatnonzero(changed))
 
     def judge_again(self, rows: Ints) -> None:
-        """Compute the log-likelihood of some rows again, in an array of the model's own."""
+        """Recompute the log-likelihood of some rows, in an array of the model's own."""
         self.ll = self.ll.copy()
         self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
 
     @property
     def upstream(self) -> Floats:
-        """Return the log of the share that reaches each incidence."""
+        """Return for each incidence the log of the row's share that reaches it."""
         if self._upstream is None:
             self._upstream = self._reaching()
         return self._upstream
 
     def _passes(self) -> Floats:
-        """Return the log of the share that passes the faults at each incidence."""
+        """Return for each incidence the log of the share that the faults let pass."""
         found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
         return found
 
     def _reaching(self) -> Floats:
-        """Compute `upstream`: faults and shared links before an incidence reduce its load."""
+        """Compute `upstream`: the load that faults and shared links before an incidence leave."""
         classes, found = self.channel.classes, self._passes()
         if self.hashing.trunks:
             mean = self.hashed.mean(len(self.channel.pair))
             for place, trunk in self.hashing.trunks.items():
                 found[classes.incidences(place)] += np.log1p(-mean[trunk.row])
-        # in place: there are millions of rows
+        # in place, since there are millions of rows
         for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):
             first = classes.first[rows : rows + ROWS_AT_ONCE + 1]
             part = found[first[0] : first[-1]]
@@ -223,10 +223,10 @@ class Model:
         return found
 
     def doubt_outliers(self) -> bool:
-        """Raise the weight of rows with large unexplained losses; return whether there are any."""
+        """Mark rows with large unexplained losses as outliers; return whether there are any."""
         channel = self.channel
         large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
-        for trunk in self.hashing.trunks.values():  # which link is at fault is unknown
+        for trunk in self.hashing.trunks.values():  # these rows have an unknown faulty link
             large[trunk.row] &= not trunk.separate
         rows = np.flatnonzero(large)
         channel.outlier[rows] = LARGE_OUTLIER
@@ -238,7 +238,7 @@ class Model:
         return float(self.ll.sum())
 
     def excess(self) -> Floats:
-        """Return by row the gain in log-likelihood if its own share were the expected one."""
+        """Return for each row the gain in log-likelihood if its own share were the expected one."""
         share = np.clip(self.channel.share(), 0, 1 - 1e-9)
         more = np.flatnonzero(share > 1.2 * self.p + (0.02 if self.is_rate else 0))
         found = np.zeros(len(share))
@@ -248,17 +248,18 @@ class Model:
 
 
 class Candidates:
-    """Classes that may be at fault: their incidences, with the share unexplained so far.
+    """Classes that may be at fault, with their incidences and the unexplained share at each.
 
     places: class numbers. local: index into `places` by incidence.
-    left: suffering share beyond the present faults, by incidence, as `excess` is.
-    floor: least gain of a candidate.
+    left, excess: by incidence, the impaired share beyond the present faults, and the row's
+        possible gain in log-likelihood.
+    floor: min gain of a candidate.
     """
 
     def __init__(
         self, model: Model, left: Floats, excess: Floats, places: Ints, floor: float
     ) -> None:
-        """Take the given classes as candidates; `left` and `excess` are by row."""
+        """Use the given classes as candidates; `left` and `excess` are by row."""
         classes, self.model, self.floor = model.channel.classes, model, floor
         self.places = np.sort(places)
         at = [classes.incidences(place) for place in self.places.tolist()]
@@ -272,12 +273,12 @@ class Candidates:
         self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
         cost: float = 0.0,
     ) -> Floats:  # fmt: skip
-        """Return by how much rows become likelier if `share` suffers at the incidences.
+        """Return by group the gain in log-likelihood if `share` is impaired at the incidences.
 
-        The result is by group of a candidate's incidences (numbers from 0). A row gains at most its
-        excess, so a sample of the rows without excess comes first, then the rest of candidates that
-        may still reach the floor. shared: weight of rows that flows on the same link explain, too.
-        cost: least penalty beside the cost of any fault.
+        Groups are numbers from 0 of a candidate's incidences. A row gains at most its excess. So a
+        sample of the rows without excess is evaluated first, and all rows only for candidates that
+        can still reach the floor. shared: weight of rows that flows on the same link also explain.
+        cost: min penalty in addition to that of any fault.
         """
         model, count = self.model, int(group.max(initial=-1)) + 1
         cost += RARITY + float(np.log(min(len(model.channel.classes), len(model.channel.src))))
@@ -304,9 +305,9 @@ class Candidates:
     def likeliest(
         self, tried: Iterable[tuple[Floats, Floats]], spread: float
     ) -> tuple[Floats, Floats]:
-        """Return by candidate the largest gain in likelihood, and the tried value that has it.
+        """Return for each candidate the largest gain, and the tried value that has it.
 
-        tried: values by candidate, NaN for none, and the share that suffers at each incidence.
+        tried: pairs of values by candidate (NaN: none) and the impaired share at each incidence.
         """
         best, value = np.full(len(self.places), -np.inf), np.zeros(len(self.places))
         for one, share in tried:
@@ -316,16 +317,16 @@ class Candidates:
         return best, value
 
     def sums(self, values: Floats) -> Floats:
-        """Return by candidate the sum of the values at its incidences."""
+        """Return for each candidate the sum of the values at its incidences."""
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, keep: Bools) -> Floats:
-        """Return by candidate the median unexplained share where `keep` holds; 0 for none."""
+        """Return by candidate the median unexplained share of the incidences in `keep`; else 0."""
         return _ranked(self.local, self.left, keep, 0.5, len(self.places))
 
 
 def _ranked(owner: Ints, values: Floats, keep: Bools, rank: float, count: int) -> Floats:
-    """Return by owner the quantile `rank` of its values in `keep`; 0 for an owner without any."""
+    """Return for each owner the quantile `rank` of its values in `keep`; 0 without values."""
     use = np.flatnonzero(keep)
     order = use[np.lexsort((values[use], owner[use]))]
     number = np.bincount(owner[use], minlength=count)
@@ -339,16 +340,16 @@ def _fault(
     model: Model, place: int, kind: str, form: str, value: float, gained: float, rows: float,
     cost: float = 0.0, parameters: float = 1.0, **limits: Any,
 ) -> PlacedFault:  # fmt: skip
-    """Return a fault with its penalty, and its score: the log-likelihood gained less the penalty.
+    """Return a fault with its penalty and its score, the gain in log-likelihood less the penalty.
 
-    rows: number of rows that its parameters are fitted to. cost: further penalty.
+    rows: number of rows to which its parameters are fitted. cost: further penalty.
     """
     classes = model.channel.classes
     of = classes.elements[classes.members[place][0]].kind
     alternatives = len(model.channel.src) if of == "pair" else len(classes)
     cost += RARITY + {"pair": 10.0, "network": 1.0}.get(of, 0.0)
     cost += float(np.log(max(alternatives, 2)) + 0.5 * parameters * np.log(max(rows, 2.0)))
-    if kind == "loss":  # no capacity explains the share, and large shares are rare
+    if kind == "loss":  # no capacity explains the share; large shares are rare
         cost += 2.5 + (1.5 if 0.08 < value < 0.97 else 0.0)
     return PlacedFault(place, kind, form, value, penalty=cost, score=gained - cost, **limits)
 
@@ -356,7 +357,7 @@ def _fault(
 def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     """Return the best fault of each class and kind, with its gain over the present faults.
 
-    The excess of its rows bounds a class's gain: classes far below the best, or with a score below
+    A class gains at most the excess of its rows. Classes far below the best, or with a score below
     `least`, are left out.
     """
     classes, excess = model.channel.classes, model.excess()
@@ -368,8 +369,8 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
-    # What suffers beyond the present faults and shared links; these take nothing of a row that
-    # suffers in another way than they let it suffer.
+    # Impaired share beyond the present faults and shared links. They explain nothing of a row whose
+    # impairment they do not predict.
     share = np.clip(model.channel.share(), 0, 1)
     shared = np.where(excess > EXCESS, 0.0, explained(model.channel, model.hashed, model.p))
     taken = 1 - (1 - model.p) * (1 - shared)
@@ -390,7 +391,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
 
 
 def _of_candidates(found: Candidates) -> list[PlacedFault]:
-    """Return the possible faults of candidates, of all kinds."""
+    """Return the possible faults of the candidates, of all kinds."""
     if not len(found.places):
         return []
     model, channel = found.model, found.model.channel
@@ -404,7 +405,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
             above = channel.size[found.row] > limit
             made += _constant(found, above, "size", cost, size_above=limit)
         made += _constant(found, model.fan_in[found.at], "burst", 4.0, bursts=True)
-        made += _intermittent(found)  # closed rates vary with the tester
+        made += _intermittent(found)  # rates of closed loads vary with the tester
     found.floor = max(found.floor, max((x.score for x in made), default=0.0) - HOPELESS)
     return made + _trunk(found)
 
@@ -412,7 +413,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
 def _constant(
     found: Candidates, mask: Bools, kind: str, cost: float = 0.0, **limits: object
 ) -> list[PlacedFault]:
-    """Return candidate faults that impair the same share of frames in all rows of the mask."""
+    """Return faults that impair the same share of frames in all rows of the mask."""
     model = found.model
     weight = np.where(mask, model.channel.n[found.row], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -451,7 +452,7 @@ def _capacity(found: Candidates) -> list[PlacedFault]:
     taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
 
     def tried() -> Iterator[tuple[Floats, Floats]]:
-        """Yield capacities to try, quantiles of the load that passed, and the loss at each."""
+        """Yield capacities to try, quantiles of the passed load, with the loss at each."""
         before = np.zeros((0, count))
         for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
             limit = _ranked(owner, passed, lossy & (taken <= most), rank, count)
@@ -480,7 +481,7 @@ def _capacity(found: Candidates) -> list[PlacedFault]:
 
 
 def _intermittent(found: Candidates) -> list[PlacedFault]:
-    """Return faults of consecutive phases, while other phases of equal elements are healthy."""
+    """Return faults of consecutive phases, if other phases of equal elements are healthy."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.suffers)
     key = found.local * model.phases + channel.phase[found.row]
@@ -511,9 +512,9 @@ def _intermittent(found: Candidates) -> list[PlacedFault]:
 
 
 def _trunk(found: Candidates) -> list[PlacedFault]:
-    """Return faults of trunks of several links: a lower capacity of all links, or one faulty link.
+    """Return faults of trunks of several links: lower capacity of all links, or one faulty link.
 
-    Pairs that hash to the faulty link suffer, others do not.
+    A faulty link impairs only the pairs that hash to it.
     """
     model, channel = found.model, found.model.channel
     made: list[PlacedFault] = []
@@ -541,7 +542,7 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
             tried += [(links, "capacity", links * line * CAPACITIES)]
         for ways, form, values in tried:
             gained, value = -np.inf, 0.0
-            # Rows that may share links of other trunks count only where all links are at fault.
+            # Rows that may share links of other trunks count only for a fault of all links.
             several = 0.0 if ways == 1 else LONE_EVIDENCE
             before = evidence(model, place, several=several).sum()
             for one in values.tolist():
@@ -567,7 +568,7 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
 
 
 def _odd(model: Model, place: int, several: float) -> float:
-    """Return by how much a trunk's rows would be likelier if their losses were the expected ones.
+    """Return the log-likelihood gain of each trunk's rows if their losses were the expected ones.
 
     The cost of meeting on links by chance is subtracted. several: as in `evidence`.
     """
@@ -584,10 +585,10 @@ def evidence(
     model: Model, place: int, link: tuple[str, float] | None = None, line: float | None = None,
     several: float = 0.0, each: bool = False,
 ) -> Floats:  # fmt: skip
-    """Return the log-likelihood of a trunk's rows by group, with one link or all links at fault.
+    """Return by group the log-likelihood of a trunk's rows, with one or all links at fault.
 
-    several: weight of rows that may share links of other trunks, too.
-    each: return by row the probability that its flow uses the link, instead.
+    several: weight of rows that may also share links of other trunks.
+    each: return for each row the probability that its flow uses the faulty link, instead.
     """
     lines = model.carried() | ({} if line is None else {place: line})
     passing = np.exp(model.upstream[model.channel.classes.incidences(place)])
@@ -595,7 +596,7 @@ def evidence(
 
 
 def refit(model: Model, index: int) -> None:
-    """Fit one fault's value with all others fixed: the likeliest within a factor of two."""
+    """Fit one fault's value within a factor of two, with all other faults fixed."""
     fault = model.faults[index]
     likelihood = value_likelihood(without(model, index), fault)
     center, factor = fault.value, 2.0
@@ -609,7 +610,7 @@ def refit(model: Model, index: int) -> None:
 
 
 def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float]:
-    """Return the log-likelihood of the rows that a fault touches, as a function of its value."""
+    """Return the function from a fault's value to the log-likelihood of the rows it applies to."""
     rows = rest.channel.classes.row
 
     def likelihood(value: float) -> float:
@@ -617,7 +618,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
             several = LONE_EVIDENCE
             return float(evidence(rest, fault.place, None, value, several).sum())
         at, share = rest.shares(replace(fault, value=value))
-        step = 1 + len(at) // MOST_FITTED * 2  # odd, so that no period of a pattern is met
+        step = 1 + len(at) // MOST_FITTED * 2  # an odd step, to avoid a period of the pattern
         row, share = rows[at[::step]], share[::step]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
         wide = np.where(
@@ -630,7 +631,10 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
 
 
 def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
-    """Return the 95 % interval of a fault's value: its ends have a seventh of the likelihood."""
+    """Return the 95 % interval of a fault's value, by the likelihood of its rows.
+
+    The likelihood at both ends is a seventh of the maximum.
+    """
     likelihood = value_likelihood(rest, fault)
     most = 1 - 1e-9 if fault.form == "share" else np.inf
     top = likelihood(fault.value)
@@ -659,7 +663,7 @@ def without(model: Model, index: int) -> Model:
 
 
 def select(model: Model) -> None:
-    """Add faults as long as each is worth its penalty; drop or replace faults that no longer are.
+    """Add faults that are worth their penalty to a model; drop or replace faults that are not.
 
     A step is kept only if the likelihood rises by more than the penalty.
     """
@@ -673,12 +677,12 @@ def select(model: Model) -> None:
 
 
 def objective(model: Model) -> float:
-    """Return the log-likelihood less the penalties of all faults."""
+    """Return the log-likelihood of a model less the penalties of all its faults."""
     return model.total() - sum(fault.penalty for fault in model.faults)
 
 
 def grow(model: Model, most: int = MOST_FAULTS) -> None:
-    """Add the best fault up to `most` times, and drop faults that another fault explains."""
+    """Add the best fault up to `most` times; drop faults that another fault makes superfluous."""
     most = min(most + len(model.faults), MOST_FAULTS + model.lines)
     while len(model.faults) < most:
         found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
@@ -698,10 +702,10 @@ def grow(model: Model, most: int = MOST_FAULTS) -> None:
 def _place(
     model: Model, kept: list[PlacedFault], index: int, chosen: PlacedFault, before: float
 ) -> None:
-    """Insert a fault among the kept ones and fit its value.
+    """Add a fault to the kept ones and fit its value.
 
-    The rows of a trunk together give the worth of its fault, so the fault's penalty includes the
-    rows' single gains beyond that. before: the objective without the fault.
+    A trunk's fault is worth the gain of the trunk's rows together. If the single rows gain more,
+    its penalty includes the difference. before: the objective without the fault.
     """
     model.faults = [*kept[:index], chosen, *kept[index:]]
     refit(model, index)
@@ -712,7 +716,7 @@ def _place(
 
 
 def _drop(model: Model) -> None:
-    """Drop each fault whose likelihood no longer exceeds its penalty."""
+    """Drop each fault that gains less log-likelihood than its penalty."""
     for index in reversed(range(model.lines, len(model.faults))):
         rest = without(model, index)
         if objective(rest) > objective(model):
@@ -720,7 +724,7 @@ def _drop(model: Model) -> None:
 
 
 def _by_chance(fault: PlacedFault) -> bool:
-    """Return true for a fault of some pairs or phases only.
+    """Return whether a fault applies to some pairs or phases only.
 
     Such a fault may explain by chance what several other faults cause together.
     """
@@ -746,7 +750,7 @@ def _split(model: Model, index: int) -> bool:
 
 
 def _improve(model: Model) -> bool:
-    """Fit all faults again, and replace faults that have a better alternative."""
+    """Fit all faults again, and replace each fault that has a better alternative."""
     changed, by_chance = False, 0
     for index in range(model.lines, len(model.faults)):
         by_chance += _by_chance(model.faults[index])

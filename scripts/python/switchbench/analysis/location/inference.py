@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults: channels from observations, faults of each channel, suspects from all.
+"""Location of faults: from observations to channels, faults and suspects.
 
 Channels are judged one after the other: misdelivered frames, lost frames, rates and retransmissions
 of closed loads, duplicates, order, corruption. A fault that shows in several channels is one
@@ -42,32 +42,34 @@ from .faults import (
     without,
 )
 
-ABOVE_LINE = 1.003  # share of a line that rates may reach, since clocks differ
+ABOVE_LINE = 1.003  # rate per line rate that may be measured, since clocks differ
 TEMPERATURE = 2.0  # rows of one phase are not independent: log-likelihoods count half
 LEAST_CONFIDENCE = 0.5
-LEAST_SENT_AGAIN = 8e-4  # retransmitted share that congestion of closed loads explains
-FULL_LOAD = 0.96  # share of a line: TCP fills the line until a queue drops frames
-CONGESTION = 3.0  # multiple of the median retransmissions that congestion explains
-NEARLY_LINE = 0.88  # share of a line that closed loads may reach on a healthy one
-# log-likelihood of faults that chance may imitate: one pair, some pairs of a trunk, some phases
+LEAST_SENT_AGAIN = 8e-4  # a smaller retransmitted share is due to congestion
+FULL_LOAD = 0.96  # load per line rate of TCP, which fills lines until a queue drops frames
+CONGESTION = 3.0  # multiple of the median retransmitted share still due to congestion
+NEARLY_LINE = 0.88  # a healthy line carries at least this share with closed loads
+# min log-likelihood gain of a fault that chance may imitate: of one pair, of some pairs of a trunk,
+# of some phases
 LEAST_GAIN = 16.0
-MILDER = 0.75  # share of the missing capacity: acknowledgements may wait for the other direction
-MOST_PAIRS = 2  # suffering pairs of one kind; more have a common cause that was not found
-SUFFERS = 0.5  # log-likelihood from which on a pair suffers, beside a share near the fault's
+MILDER = 0.75  # share of the other direction's missing capacity; acknowledgements wait there
+MOST_PAIRS = 2  # affected pairs named alone; more pairs have a common cause
+SUFFERS = 0.5  # min log-likelihood gain of an affected pair
 SEGMENT_BITS = 8 * 1538.0
 PAIRS_TRIED = 20_000  # pairs tried for the next test
 FLOWS_NAMED = 16  # flows named in the next test
-MANY_ROWS = 32_768  # rows of a channel, beyond which some phases are explained first
-WIDEST = 32_768  # rows of an element; for a wider element the drawn phases suffice
-MOST_ALONE = 4096  # rows, of more than MANY_ROWS, whose pairs may be at fault themselves
-LATE_FAULTS = 4  # faults sought in all rows after the faults that some phases show
-# Kinds of elements in the order of naming: the first one is what a person can look at first.
+MANY_ROWS = 32_768  # with more rows, faults are first sought in some phases
+WIDEST = 32_768  # faults of elements with more rows are sought in some phases only
+MOST_ALONE = 4096  # rows whose own pair may be at fault, if there are more than MANY_ROWS
+LATE_FAULTS = 4  # faults sought in all rows, after those found in some phases
+# Kinds of elements, in the order in which a person can check them: of equally likely elements the
+# first kind is named.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
 LOST = frozenset({"loss", "capacity", "size", "dead", "intermittent", "burst"})
 
 
 def locate(observations: Observations, paths: Paths) -> Location:
-    """Return the faulty elements, ranked, with their evidence.
+    """Infer the faulty elements from the observations; return them ranked, with their evidence.
 
     The result depends on values alone, not on the order of rows or on names.
     """
@@ -105,7 +107,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
 
 
 def _usable(found: Observations, problems: list[str]) -> Bools:
-    """Return the rows with consistent counts; add a sentence on the others to `problems`."""
+    """Return the rows with consistent counts; append a sentence on other rows to `problems`."""
     with np.errstate(invalid="ignore"):
         wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
         wrong |= found.sent < 0
@@ -121,16 +123,16 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
 
 
 def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Channel]:
-    """Yield the channels of observations, without those that have no rows.
+    """Yield each channel of observations that has rows, one per measure.
 
-    crowded: rows that faults of rates explain, set when the channel of rates was yielded; their
-        retransmissions are no evidence.
+    crowded: rows that faults of rates explain; the caller sets it after the channel of rates.
+        Retransmissions of these rows are no evidence.
     """
     open_loop = np.array([facts.open_loop for facts in found.phases], np.bool_)[found.phase]
     load = np.where(np.isfinite(found.offered_bps), found.offered_bps, found.intended_bps)
     load = np.nan_to_num(load)
     strays = found.misdelivered
-    strayed = np.zeros(len(found))  # frames at the wrong port with the most of them
+    strayed = np.zeros(len(found))  # max number of a flow's frames at one wrong port
     np.maximum.at(strayed, strays.row, strays.frames)
     ports = int(max(x.max(initial=0) for x in (found.dst, strays.at_port))) + 1
     at_port = found.phase[strays.row] * ports + strays.at_port
@@ -141,7 +143,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
         is_copy = strayed > 2 * np.nan_to_num(lost)
     wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
     lost = lost - wrong_port
-    # Strays may have replaced all of the lost frames.
+    # Misdelivered frames of others may have displaced all of the lost frames.
     lost[(lost > 0) & (came[found.phase * ports + found.dst] >= lost)] = nan
     for measure, k in (
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
@@ -154,10 +156,10 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
         rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
         if len(rows) and (measure == "loss" or k[rows].any()):
             n = found.sent[rows]
-            if measure in ("duplication", "reordering", "corruption"):  # shares of arriving frames
+            if measure in ("duplication", "reordering", "corruption"):  # of arriving frames
                 n = np.maximum(n - np.nan_to_num(lost[rows]), 1.0)
             yield channel_of(measure, found, rows, n, np.minimum(k[rows], n), load[rows])
-    # Closed loads have rates and retransmissions.
+    # Closed loads show their faults by rates and retransmissions, not by lost frames.
     with np.errstate(invalid="ignore", divide="ignore"):
         share = found.delivered_bps / found.intended_bps
         valid = ~open_loop & (found.intended_bps > 0) & np.isfinite(share) & (share < 1.5)
@@ -165,7 +167,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
     rows = np.flatnonzero(valid)
     if len(rows):
         reached = np.minimum(share[rows], 1.0)
-        # Usual share of healthy flows with a row's transport and load.
+        # Share that healthy flows with the row's transport and load reach.
         usual = np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
         k = np.maximum(1 - reached / usual, -0.2)
         load = found.intended_bps[rows] * usual
@@ -178,7 +180,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
     rows = np.flatnonzero(valid)
     if again[rows].any():
         k = np.minimum(again[rows] / segments[rows], 1.0)
-        # Retransmissions of a healthy flow that fills a line.
+        # Retransmitted share of a healthy flow that fills a line.
         full = np.array([not facts.load < FULL_LOAD for facts in found.phases])[found.phase[rows]]
         congestion = np.where(full, CONGESTION * _by_load(found, rows, k, 0.5), 0.0)
         k = segments[rows] * np.maximum(k - congestion, 0.0)
@@ -191,7 +193,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
 
 
 def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
-    """Return for each row the quantile `share` of all rows with the same transport and load."""
+    """Return for each row the quantile `share` over all rows with the same transport and load."""
     keys = [
         (facts.transport, facts.load if facts.load == facts.load else -1.0)
         for facts in found.phases
@@ -205,7 +207,7 @@ def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> F
 
 
 def _suffering_alone(channel: Channel) -> Ints:
-    """Return the rows with more impaired frames than chance explains."""
+    """Return the rows that have more impaired frames than chance explains."""
     share = np.clip(channel.share(), 0, 1 - 1e-9)
     some = np.flatnonzero(share > 0)
     alone = channel.log_likelihood(some, np.zeros(len(some)), 0.12)
@@ -214,9 +216,9 @@ def _suffering_alone(channel: Channel) -> Ints:
 
 
 def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Model:
-    """Return the model of a healthy network: overloaded lines lose only the excess.
+    """Return the model of a healthy network, in which overloaded lines lose only the excess load.
 
-    suffering: rows whose pairs may be at fault themselves.
+    suffering: rows whose own pair may be at fault.
     """
     classify(channel, paths, suffering)
     classes = channel.classes
@@ -233,11 +235,12 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
 
 
 def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
-    """Find the faults that explain the rows of a channel, the evidence of one measure.
+    """Find the faults that explain the rows of one channel; return the model with them.
 
-    Of many rows, randomly drawn phases are explained first, since a period of the pattern could
-    coincide with one of the network. Their faults apply to all rows, and faults that they can't
-    show (of a pair, of a short time) are sought in the rest.
+    If there are many rows, faults are first sought in randomly chosen phases: at regular ones, a
+    period of the pattern could coincide with one of the network. These faults then apply to all
+    rows. Last, faults that the chosen phases can't show (of a pair, of a short time) are sought in
+    all rows.
     """
     phases = len(found.phases)
     if len(channel.rows) <= MANY_ROWS:
@@ -268,10 +271,10 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
 
 
 def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
-    """Return the faults of a model of some phases as faults of the model of all phases.
+    """Return the faults that a model of some phases found, as faults of the model of all phases.
 
-    Classes and pairs are renumbered. Faults of one pair, with few rows, and faults of elements that
-    only all phases tell apart are left out.
+    Classes and pairs are renumbered. Left out are faults of one pair, which has few rows, and
+    faults of elements that only all phases together can tell apart.
     """
     classes, channel = whole.channel.classes, whole.channel
     place_of = {one: place for place, group in enumerate(classes.members) for one in group}
@@ -280,7 +283,7 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
     pair_of = np.searchsorted(channel.src * ports + channel.dst, seen.src * ports + seen.dst)
     made = []
     for fault in part.faults[part.lines :]:
-        members = seen.classes.members[fault.place]  # pairs are no elements of the whole model
+        members = seen.classes.members[fault.place]  # the whole model has no pairs
         places = {place_of[one] for one in members if one in place_of}
         if len(places) == 1:
             pairs = fault.pairs and frozenset(pair_of[list(fault.pairs)].tolist())
@@ -289,7 +292,7 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
 
 
 def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
-    """Return by element and transport the load that lines could not carry."""
+    """Return for each element and transport the load that its line could not carry."""
     channel, classes = model.channel, model.channel.classes
     transports = np.array([facts.transport for facts in found.phases])
     made = []
@@ -315,12 +318,12 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 
 
 def _named(elements: Sequence[Element]) -> Element:
-    """Return the element that represents its class."""
+    """Return the element that is named for its class."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
 def _suspect(model: Model, index: int, found: Observations) -> Suspect:
-    """Return one fault of a model as a suspect, with its evidence."""
+    """Return a fault of a model as a suspect, with its evidence."""
     fault, channel = model.faults[index], model.channel
     classes = channel.classes
     members = classes.members[fault.place]
@@ -352,7 +355,7 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
 
 
 def _suffering(model: Model, least: float) -> Bools:
-    """Return by pair whether it suffers more than the faults explain, by a share above `least`."""
+    """Return for each pair whether it is affected beyond what the faults explain."""
     left = model.channel.share() - model.p
     found = np.zeros(len(model.channel.src), np.bool_)
     found[model.channel.pair[(model.excess() > SUFFERS) & (left > least)]] = True
@@ -362,7 +365,7 @@ def _suffering(model: Model, least: float) -> Bools:
 def _posterior(
     model: Model, rest: Model, fault: PlacedFault
 ) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
-    """Return the probability of a fault among all faults that could replace it, and its rivals."""
+    """Return the probability of a fault against all alternatives, and its rivals."""
     classes = model.channel.classes
     own = model.total() - rest.total() - fault.penalty
     found = hypotheses(rest, max(own, 0.0) - HOPELESS)
@@ -383,7 +386,7 @@ def _posterior(
 def _quantified(
     model: Model, rest: Model, fault: PlacedFault, found: Observations
 ) -> tuple[str, float, float, float, tuple[float, float] | None]:
-    """Return a fault's kind, its size with the 95 % interval, and the time when it was seen."""
+    """Return a fault's kind, its size with the 95 % interval, and the time when it occurred."""
     channel, classes = model.channel, model.channel.classes
     at, share = model.shares(fault)
     row, value = classes.row[at], fault.value
@@ -396,7 +399,7 @@ def _quantified(
         if channel.measure == "loss":
             value *= _in_window(channel, found, np.unique(row[share > 0]))
         return kind, value, min(low, 0.99 * value), max(high, 1.01 * value), None
-    if channel.measure == "rate":  # closed loads lose no frames: what passes is a capacity
+    if channel.measure == "rate":  # closed loads lose no frames, so that the rate is a capacity
         if value > 0.95:
             return dead
         left = 1 - (1 - np.clip(channel.share()[row], 0, 1)) / np.maximum(1 - rest.p[row], 1e-9)
@@ -416,16 +419,17 @@ def _quantified(
 
 
 def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
-    """Return the rows' rate in the window as a share of their rate over the whole phase.
+    """Return the rows' rate in the window per rate over the whole phase, at most 1.
 
-    A queue delivers its last frames when the load has ended: in short windows these are a tenth.
+    A queue delivers its last frames after the load has ended. In a short window these are up to a
+    tenth of all frames.
     """
     by_counts = channel.load_bps[here] * (1 - channel.share()[here])
     return min(1.0, float(found.delivered_bps[channel.rows[here]].sum() / by_counts.sum()))
 
 
 def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
-    """Return the time span that contains the losses of rows; None if they are spread."""
+    """Return the time span with the losses of the rows; None if losses occur all the time."""
     spans = found.intervals
     keep = np.isin(spans.row, rows)
     if keep.sum() < 4:
@@ -445,7 +449,7 @@ def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
 
 
 def _merged(located: Sequence[Suspect]) -> list[Suspect]:
-    """Return one suspect for each fault that several channels show."""
+    """Merge the suspects of several channels that stand for the same fault."""
     made: list[Suspect] = []
     for one in located:
         for index, other in enumerate(made):
@@ -460,13 +464,13 @@ def _merged(located: Sequence[Suspect]) -> list[Suspect]:
 
 
 def _worth(one: Suspect) -> bool:
-    """Return whether a suspect is certain enough, and more than congestion of closed loads."""
+    """Return whether a suspect is certain enough, and is not mere congestion of closed loads."""
     if one.confidence < LEAST_CONFIDENCE or not one.suffering:
         return False
     kind = one.element.kind
     by_chance = kind in ("link", "pair") or one.kind == "intermittent"
     hashed = (kind, one.kind) == ("trunk", "capacity") and one.element.links > 1
-    least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # the same flows meet at each load
+    least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # rates at several loads depend
     least *= 0.5 if hashed else 1.0
     if (by_chance or hashed) and one.when is None and one.gain < least:
         return False
@@ -479,7 +483,7 @@ def _worth(one: Suspect) -> bool:
 
 
 def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
-    """Return whether a suspect is a pair that passes another suspect, or one of many pairs."""
+    """Return whether the suspect is a pair that another suspect explains, or one of many pairs."""
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
@@ -491,9 +495,9 @@ def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> b
 
 
 def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
-    """Return whether TCP or RDMA is slow because its acknowledgements cross a slow direction.
+    """Return whether TCP or RDMA is slow only because the other direction is slower still.
 
-    The acknowledgements use the other direction of the element, whose capacity is even lower.
+    Acknowledgements cross the other direction of the element, and wait there.
     """
     same = [x for x in every if (x.kind, x.measure) == ("capacity", "rate")]
     return one in same and any(
@@ -505,7 +509,7 @@ def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
-    """Merge two suspects that stand for one fault; the first one's description is kept."""
+    """Merge two suspects that stand for one fault; keep the first one's description."""
     a, b = one, other
     if a.measure == b.measure and b.frames > a.frames:
         a, b = b, a
@@ -529,7 +533,7 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
 
 
 def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
-    """Return the elements that only flows limited by the tester loaded, or none."""
+    """Return the elements that no flow loaded, or only flows that the tester limited."""
     sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
     used = ~found.limited & (sent > 0)
     ports = len(paths.ports)
@@ -545,10 +549,10 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
 def next_test(
     found: Observations, paths: Paths, suspects: Sequence[Suspect], untested: Sequence[Element]
 ) -> NextTest | None:
-    """Return the test to run next; None if there is nothing left to decide."""
+    """Return the smallest test that tells suspects apart; None if none is needed."""
     if not len(found) or not paths.elements:
         return None
-    # An open transport if one was used, and the largest load.
+    # Prefer a transport that can lose frames, and the highest load.
     facts = max(found.phases, key=lambda x: (x.open_loop, np.nan_to_num(x.load)))
     transport, load = facts.transport, float(facts.load) if facts.load == facts.load else 0.95
     src, dst = _possible_pairs(found, paths)
@@ -591,11 +595,11 @@ def _listed(elements: Sequence[Element]) -> str:
 
 
 def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
-    """Return ordered pairs of ports of one network: all, or every k-th of many."""
+    """Return ordered pairs of ports within a network: all, or a part if there are many."""
     ports = len(paths.ports)
     step = max(1, ports * ports // PAIRS_TRIED)
     if step > 1:
-        step += 1 - step % 2  # odd, so that sources and destinations both vary
+        step += 1 - step % 2  # an odd step, so that both sources and destinations vary
     key = np.arange(0, ports * ports, step)
     src, dst = key // ports, key % ports
     keep = src != dst
@@ -606,9 +610,9 @@ def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
 
 
 def _splitting(uses: Bools) -> list[int]:
-    """Return few pairs that use some of the alternatives only; none if they use the same.
+    """Return a few pairs that pass some of the alternatives only; none if no pair does.
 
-    uses: by alternative and pair.
+    uses: true where a pair (column) passes an alternative (row).
     """
     chosen: list[int] = []
     open_groups = [np.arange(len(uses))]
@@ -626,7 +630,7 @@ def _splitting(uses: Bools) -> list[int]:
 
 
 def _covering(wanted: Sequence[int], pair: Ints, members: Ints, pairs: int) -> list[int]:
-    """Return pairs that together pass the wanted elements."""
+    """Return a few pairs that together pass all wanted elements."""
     chosen: list[int] = []
     left = set(wanted)
     while left and len(chosen) < FLOWS_NAMED:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Suites of standard documents by name, read from YAML declarations, with their measures.
 
-A declaration is a YAML file in this folder, after shared.yaml, whose anchors all may use.
+A declaration is a YAML file in this folder; it may use the anchors of shared.yaml.
 Declarations refer to functions by name: flows (declaration.py), choices of trials (methods.py),
 rows of results (formulas.py).
 """
@@ -31,7 +31,7 @@ _BETTER = {"more": MORE, "less": LESS, "neither": NEITHER}
 
 
 def _function(said: Any) -> Any:
-    """Return a function by its name, such as `EXTRA.search`, or the result of a call in YAML."""
+    """Return the function of a name such as `EXTRA.search`, or the result of a call in YAML."""
     if isinstance(said, dict):
         [(name, arguments)] = said.items()
         made = _FUNCTIONS[name]
@@ -41,7 +41,7 @@ def _function(said: Any) -> Any:
 
 
 def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Value]:
-    """Yield the columns of nested lists and filled-in templates."""
+    """Yield the columns of a declaration, from nested lists and filled-in templates."""
     for entry in entries:
         if isinstance(entry, list):
             yield from _values(entry, templates)
@@ -56,7 +56,7 @@ def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Va
 
 
 def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
-    """Return a subtest from its YAML entry; `prefix` begins the keys of its rows and columns."""
+    """Create a subtest from its YAML entry; `prefix` begins the keys of its rows and columns."""
     entry = {"section": "", "variants": None, **entry}
     prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"], templates))
     named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
@@ -98,7 +98,7 @@ SUITES = {name: _suite(name) for name in ("ndr-pdr", "rfc2544", "rfc9004", "rfc2
 
 @cache
 def suite_measures() -> Mapping[str, Measure]:
-    """Return the measures for clauses in a run of a suite, such as `rfc2544.throughput`."""
+    """Return the measures of a suite's results for clauses, such as `rfc2544.throughput`."""
     found = {}
     for suite in SUITES.values():
         for subtest in suite.subtests:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Declaration of a suite: a table of subtests with flows, trials, formulas and columns.
+"""Declaration of a standard test suite: a table of subtests with flows, trials, formulas, columns.
 
 A declaration has no I/O and no control flow: analysis/suite.py measures every subtest of every
 suite in the same way.
@@ -20,12 +20,12 @@ PREAMBLE_BYTES = 8  # preamble 7, start delimiter 1 (IEEE 802.3)
 OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # with the interframe gap
 
 LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
-# ratio to a port's received rate; windows of senders and receivers differ by less
+# max ratio of an offered rate to a received one; windows differ by less
 MORE_OFFERED = 1.01
-# Lost frames of streams per late frame: a stall of senders also stalls a lab's switch (1.33 were
+# Max lost frames per late frame of a stream: if senders stall, a lab's switch stalls too (1.33 were
 # measured).
 LATE_MARGIN = 1.5
-# Part of a load from which on a lower one shows how many late frames do no harm.
+# A trial at this part of a load, or more, shows how many late frames do no harm at the load.
 HARDLY_LOWER = 0.99
 EXACT_FRAMES = 1  # permitted lateness of a burst's sender: results are exact to one frame
 
@@ -37,11 +37,11 @@ Flow = tuple[int, int]  # source and destination, as port numbers
 def _parameter(
     default: float,
     about: str,
-    least: float = 0.001,  # in seconds: 1 ms, the minimum of each window, to 30 days
+    least: float = 0.001,  # seconds; 1 ms is the min of each window, 30 days the max
     most: float = 2_592_000.0,
     whole: bool = False,
 ) -> Any:
-    """Return a parameter's field with its limits, and its text in doc/reference/standards.md."""
+    """Declare a suite parameter, with its limits and its text in doc/reference/standards.md."""
     limits = {"min": least, "max": most, "whole": whole}
     return field(default=default, metadata={"about": about, **limits})
 
@@ -85,12 +85,12 @@ class SuiteParameters:
 
 @dataclass(frozen=True)
 class SuitePoint:
-    """Point of a subtest: frame size, line rate, loads and flows."""
+    """Setting on which a subtest's formulas depend: frame size, line rate, loads and ports."""
 
-    size: int  # of a frame with FCS, bytes
+    size: int  # bytes of a frame, with FCS
     line_bps: float  # of the slowest port, layer 1; 0: unknown
     loads: LoadRange  # range up to the highest load
-    frame_max: int = 1518  # limit of the port with the smallest frames, bytes
+    frame_max: int = 1518  # largest frame that all ports support, bytes
     flows: tuple[Flow, ...] = ()
     ports: tuple[str, ...] = ()  # port names, by number
     parameters: SuiteParameters = field(default_factory=SuiteParameters)
@@ -109,7 +109,7 @@ class SuitePoint:
         return len({source for source, _ in self.flows})
 
     def receivers(self, *, congested: bool) -> list[str]:
-        """Return the receiving ports of groups of four: congested ones, or all others."""
+        """Return the receiving ports of groups of four: the congested or the uncongested ones."""
         flows_of = Counter(source for source, _ in self.flows)
         full = {destination for source, destination in self.flows if flows_of[source] == 1}
         every = {destination for _, destination in self.flows}
@@ -124,12 +124,12 @@ class SuitePoint:
 
 @dataclass(frozen=True)
 class PortFacts:
-    """Frames for one port in a trial: offered, lost, and rates."""
+    """Frames for one port in a trial: offered, lost, and their rates."""
 
     offered: int  # frames sent to it
     lost: int
     delivered_fps: float | None  # within the window
-    offered_fps: float | None = None  # of its senders, within their windows
+    offered_fps: float | None = None  # rate of its senders, within their windows
 
     @property
     def loss_percent(self) -> float:
@@ -145,19 +145,19 @@ class TrialFacts:
     lost: int = 0
     flooded: int = 0
     tester_limited: bool = True
-    # offered share of the intended load, at the port with the lowest share
+    # min over ports of offered load / intended load
     offered_part: float = 1.0
     offered_fps: float | None = None  # within the window
     delivered_fps: float | None = None
     goodput: float | None = None  # of byte streams, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
-    rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # of probes, likewise
+    rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # round trip of probes
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    late_frames: int = 0  # frames of one burst sent too late, at the latest sender
+    late_frames: int = 0  # frames sent too late by the sender with the most of them
     late_total: int = 0  # late frames of all senders together
     learned_late: bool = False  # addresses were announced at a lower rate than intended
     last_gap_s: float | None = None  # for a falling load: send time of the frame after the last gap
-    # Time from the last received to the last sent frame, of the flow with the longest.
+    # Max over flows of the time from the last received to the last sent frame.
     silent_s: float | None = None
     duration_s: float = 0.0
 
@@ -180,7 +180,7 @@ class SubtestTrials:
 
     point: SuitePoint
     earlier: Earlier
-    results: Sequence[SearchResult]  # the method's
+    results: Sequence[SearchResult]  # results of the search method
     trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
 
     @property
@@ -199,12 +199,12 @@ class Value:
     definition: str
     format: str = NUMBER
     better: int = MORE
-    of_setting: bool = False  # an input, which has no verdict
+    of_setting: bool = False  # true: an input of the test, not a result
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Flows of a subtest for a number of ports, one of several traffic matrices."""
+    """Traffic matrix of a subtest for a number of ports."""
 
     name: str
     flows: tuple[Flow, ...]
@@ -213,7 +213,7 @@ class Variant:
 
 
 class Excluded(str):
-    """Reason for which a document excludes a point: no result is missing there."""
+    """Reason why a document excludes a point, so that its result is not missing."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,10 @@ class Subtest:
     section: str
     title: str
     about: str
-    # traffic matrices for a number of ports; None: any pattern
+    # function from a number of ports to traffic matrices; None: any pattern
     variants: Callable[[int], Iterator[Variant]] | None
-    method: MethodOf  # search method, or the reason for none
-    rows: Callable[[SubtestTrials], Row | Rows]  # values of its columns, None where missing
+    method: MethodOf  # search method, or the reason why there is none
+    rows: Callable[[SubtestTrials], Row | Rows]  # values of its columns; None: missing
     values: tuple[Value, ...]
     # quantity that its trials vary: load, overload, burst, addresses, rate, size
     quantity: str = "load"
@@ -239,14 +239,14 @@ class Subtest:
     ports_step: int = 1  # the number of ports grows in steps of this
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that make a trial fail
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
-    # Frames of a burst at a port with the whole load, by the value.
+    # Function from the searched value to a burst's frames, at a port with the whole load.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
-    # Reason for which its trials give no result, one sentence; empty where they do.
+    # Reason why its trials give no result, one sentence; empty if they do.
     no_result: Callable[[SubtestTrials], str] = lambda measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of the varied values
-    # Row for an assumed result, at which a later search begins.
+    # Function that returns the row for an assumed result; a later search begins there.
     near: Callable[[SuitePoint, float], Row] | None = None
-    needs: tuple[str, ...] = ()  # subtests whose results it needs
+    needs: tuple[str, ...] = ()  # subtests that must be measured before
     keys: Mapping[str, Any] = field(default_factory=dict)  # keys of the configuration that it sets
     # options of raw-frame transports
     frame_options: Mapping[str, Any] = field(default_factory=dict)
@@ -254,14 +254,14 @@ class Subtest:
     def is_unclear(
         self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float], harmless: int = -1
     ) -> bool:
-        """Return true for a void trial, whose result a late sender may have decided.
+        """Return whether a trial is void because late frames may have decided its result.
 
-        Late frames leave at line rate afterwards. A burst at line rate cannot catch up: buffers
-        drain meanwhile and may have held more than they can, so that the absence of loss proves
-        nothing. All other senders catch up in clumps, and up to all of these frames may be the lost
-        ones, with two exceptions: a port was offered more than it ever received, or as many late
-        frames did no harm at a load that is hardly lower. `most` has each port's greatest received
-        rate in frames/s; `harmless` is the greatest number of late frames in such a trial.
+        Senders send late frames at line rate. A burst at line rate cannot catch up: buffers drain
+        while its sender stalls, so that no loss proves nothing. In all other trials, up to all late
+        frames may be lost because they come in clumps. There are two exceptions: a port was offered
+        more than it ever received, or as many late frames did no harm at a slightly lower load.
+        `most` has each port's greatest received rate in frames/s; `harmless` is the greatest number
+        of late frames in such a trial.
         """
         if self.quantity == "rate" and facts.learned_late:
             return True
@@ -280,14 +280,14 @@ class Subtest:
 
     @property
     def two_transports(self) -> bool:
-        """Return true where some ports send by TCP while others send frames."""
+        """Return whether some ports send by TCP while others send frames."""
         return self.variants is not None and any(
             variant.stateful for variant in self.variants(self.ports_min)
         )
 
     @property
     def needs_raw(self) -> bool:
-        """Return true where only a transport of raw frames can send the traffic."""
+        """Return whether only a transport of raw frames can send the traffic."""
         return bool(self.frame_options) or self.quantity in ("overload", "size")
 
 
@@ -310,23 +310,23 @@ class Suite:
     title: str
     subtests: tuple[Subtest, ...]
     sizes: tuple[int, ...]
-    parameters: SuiteParameters  # values in the document
+    parameters: SuiteParameters  # values that the document sets
     lab: SuiteParameters  # shorter values for a lab
-    uses: tuple[str, ...]  # names of the parameters that have an effect
+    uses: tuple[str, ...]  # names of the parameters that the suite uses
     statements: tuple[Statement, ...]
     deviations: tuple[str, ...]
-    # Reason, by subtest, for which no ordinary port or no transport here can run it.
+    # By subtest that can't run here: the reason, such as a missing kind of port or transport.
     refused: Mapping[str, str] = field(default_factory=dict)
     lab_sizes: tuple[int, ...] = ()  # fewer sizes for a lab; empty: all
     load_percent: float | None = 100.0  # None: the load of the profile
 
     @property
     def is_free(self) -> bool:
-        """Return true where the user chooses the traffic."""
+        """Return whether the user chooses the traffic."""
         return all(each.variants is None for each in self.subtests)
 
     def subtest(self, name: str | None) -> Subtest:
-        """Return the subtest with a name, or the only one for None.
+        """Return the subtest of the given name; for None, the suite's only subtest.
 
         KeyError for an unknown name.
         """
@@ -335,7 +335,7 @@ class Suite:
 
 
 # --- flows ----------------------------------------------------------------------------------------
-# Flows of the documents' tests, by port numbers: one phase each, all at once.
+# Flows of the documents' tests, by port numbers; all flows of a variant send at the same time.
 
 
 def both_ways(ports: int) -> Iterator[Variant]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formulas of suites: rows of results from the trials of subtests, and shared columns."""
+"""Formulas of suites: from a subtest's trials to the rows of its table."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from .declaration import (
     TrialFacts,
 )
 
-FALLS_TO = 0.5  # of the overload
+FALLS_TO = 0.5  # part of the overload to which the load falls
 
 
 ERRORED_SIZES = (36, 63, 1519, 9018)  # smallest: headers, signature and FCS
 
 
-LATENCY_PARTS = (0.1, 0.5, 0.9)  # of NDR
+LATENCY_PARTS = (0.1, 0.5, 0.9)  # loads of latency trials, as parts of NDR
 
 
 def loads_of_latency(ndr: float) -> list[float]:
-    """Return the loads at which latency is measured after the search; [] without an NDR."""
+    """Return the loads of the latency trials after the search; [] without an NDR."""
     return [part * ndr for part in LATENCY_PARTS if ndr]
 
 
 def variation_percent(values: Sequence[float]) -> float | None:
-    """Return the percentage of variation (RFC 8239, 3.3).
+    """Return the variation of a repeated measure in percent (RFC 8239, 3.3).
 
-    The largest change from one iteration to the next; None where an earlier value is 0.
+    The result is the largest change from one iteration to the next; None if the earlier value is 0.
     """
     pairs = list(pairwise(values))
     if not all(before for before, _ in pairs):
@@ -57,7 +57,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def spread(key: str, values: Iterable[float | None]) -> Row:
-    """Return a row with mean, min, max and variation of an iterated measure."""
+    """Return a row with mean, min, max and variation of a repeated measure."""
     observed = known(values)
     return {
         key: mean(observed),
@@ -68,7 +68,7 @@ def spread(key: str, values: Iterable[float | None]) -> Row:
 
 
 def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
-    """Return one-way times over all trials: the mean of means, the extremes of all frames."""
+    """Return a row of one-way delays over all trials: mean of means, min and max of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
         f"{key}_min": min(known(each.get("min") for each in times), default=None),
@@ -78,7 +78,7 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
 
 
 def throughput_percent(earlier: Earlier) -> float | str:
-    """Return the throughput that was measured at this size in percent, or the reason for none."""
+    """Return the throughput at this frame size in % of line, or why there is none."""
     found = earlier.get("throughput", {}).get("throughput_percent")
     if found is None:
         return "Not measured: throughput has no result at this size."
@@ -86,7 +86,7 @@ def throughput_percent(earlier: Earlier) -> float | str:
 
 
 def throughput_row(measured: SubtestTrials) -> Row:
-    """Return the throughput's row; without a failure the max load is the throughput."""
+    """Return the row of the throughput; if no trial fails, this is the max load."""
     point, [result] = measured.point, measured.results
     usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
     percent = result.relevant_lower_bound if usable else None
@@ -101,7 +101,7 @@ def throughput_row(measured: SubtestTrials) -> Row:
 
 
 def above_forwarding(measured: SubtestTrials) -> str:
-    """Return a sentence where buffers raised the throughput above the forwarding rate; else ""."""
+    """Return a sentence if buffers raised the throughput above the forwarding rate, else ""."""
     [result] = measured.results
     held = [
         facts.offered_fps or 0.0
@@ -120,7 +120,7 @@ def above_forwarding(measured: SubtestTrials) -> str:
 
 
 def capped(measured: SubtestTrials) -> str:
-    """Return a sentence where the largest value did not fail, so the limit is unknown; else ""."""
+    """Return a sentence if the largest value did not fail, so the limit is unknown; else ""."""
     outcome = measured.results[0].outcome
     return outcome.sentence if outcome.end is End.NO_LOSS_AT_MAX else ""
 
@@ -141,7 +141,8 @@ def buffer_time_row(measured: SubtestTrials) -> Row:
     if mean is not None and max_fps is not None and not isinstance(percent, str):
         row["implied_buffer_us"] = mean / max_fps * 1e6
         if not capped(measured):
-            # 6.4, at the receiving port: the frames of a burst that did not leave.
+            # RFC 9004, 6.4: frames of the burst that are still in the device, at the receiving
+            # port.
             waits = measured.point.sources * (1 - percent / 100)
             row["buffer_us"] = waits * row["implied_buffer_us"]
     return row
@@ -186,7 +187,7 @@ def latency_at_throughput_row(measured: SubtestTrials) -> Row:
 
 
 def loss_rows(measured: SubtestTrials) -> Rows:
-    """Return one row per load, the highest first."""
+    """Return one row of loss for each load, the highest load first."""
     return [
         {
             "load_percent": proposed.value,
@@ -201,7 +202,8 @@ def loss_rows(measured: SubtestTrials) -> Rows:
 def recovery_row(measured: SubtestTrials) -> Row:
     """Return the row of the recovery time.
 
-    The last lost frame was sent one interval before the frame after the last gap.
+    The recovery time ends with the last lost frame, one interval before the frame after the last
+    gap.
     """
     point, percent = measured.point, measured.trials[0][0].value
     throughput = throughput_percent(measured.earlier)
@@ -221,16 +223,16 @@ def recovery_row(measured: SubtestTrials) -> Row:
     }
 
 
-BACK_S = 0.1  # before the end of a trial's traffic, all frames must arrive again
+BACK_S = 0.1  # last seconds of a trial's traffic in which no frame may be lost
 
 
 def no_reset(measured: SubtestTrials) -> str:
-    """Return the reason why trials do not contain a whole reset of the device; "" where they do."""
+    """Return why the trials do not contain a whole reset of the device; "" if they do."""
     if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
     silent = [facts.silent_s for facts in measured.facts if facts.silent_s is not None]
     if len(silent) < len(measured.facts):
-        return "The receivers did not say when their last frames came."
+        return "The receivers did not report when their last frames arrived."
     if max(silent) > BACK_S:
         return (
             f"Traffic was not back at the end of a trial, {max(silent):.1f} s after its last "
@@ -240,7 +242,7 @@ def no_reset(measured: SubtestTrials) -> str:
 
 
 def reset_row(measured: SubtestTrials) -> Row:
-    """Return the row of the reset time; without a value where a reset was not complete."""
+    """Return the row of the reset time; without a value if a reset was not complete."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
@@ -248,7 +250,7 @@ def reset_row(measured: SubtestTrials) -> Row:
 
 
 def forwarding_row(measured: SubtestTrials) -> Row:
-    """Return the throughput's row with the forwarding rates over all trials of the search."""
+    """Return the row of throughput and forwarding rates, over all trials of the search."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
@@ -265,7 +267,7 @@ def forwarding_row(measured: SubtestTrials) -> Row:
 
 
 def congestion_row(measured: SubtestTrials) -> Row:
-    """Return the row of congestion control, for the worst of trials and groups.
+    """Return the row of congestion control: the worst value over trials and groups.
 
     Loss at a port that is not congested is head-of-line blocking.
     """
@@ -288,7 +290,7 @@ def congestion_row(measured: SubtestTrials) -> Row:
 
 
 def errored_rows(measured: SubtestTrials) -> Rows:
-    """Return a row per frame size; without counts for a size that the ports could not send."""
+    """Return one row for each errored frame size; empty if the ports could not send it."""
     counts = {
         proposed.value: {
             "errored_offered": facts.offered,
@@ -338,7 +340,7 @@ def microburst_row(measured: SubtestTrials) -> Row:
 
 
 def blocking_row(measured: SubtestTrials) -> Row:
-    """Return the row of loss at uncongested ports, for the worst group."""
+    """Return the row of loss at uncongested ports, in the group with the highest loss."""
     single = measured.point.receivers(congested=False)
     worst = [
         max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
@@ -354,7 +356,7 @@ def incast_row(measured: SubtestTrials) -> Row:
 
 
 def ndr_latency_rows(measured: SubtestTrials) -> Rows:
-    """Return a row of latency for each part of NDR."""
+    """Return one row of latency for each part of NDR."""
     ndr = measured.results[0].relevant_lower_bound or 0.0
     last = {trial.value: (trial, facts) for trial, facts in measured.trials}
     at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}

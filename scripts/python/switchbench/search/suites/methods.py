@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods that choose the trials of subtests: fixed trials, steps, and searches."""
+"""Methods that choose the trials of subtests: fixed trials, falling loads, and searches."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from .declaration import (
 )
 from .formulas import ERRORED_SIZES, capped, loads_of_latency, spread, throughput_percent
 
-STEP_DOWN = 4.0  # factor from a failing rate to the next lower one, until one holds
-FASTER = 2.0  # speed-up of learning at which a limit that is not a time limit stays
+STEP_DOWN = 4.0  # factor between a failing rate and the next rate tried
+FASTER = 2.0  # speed-up of learning that raises a limit only if it is a time limit
 
 
 @dataclass
@@ -62,7 +62,7 @@ class CountSearch(OneSearch):
     confirms: bool = False
 
     def steps(self) -> Steps:
-        """Yield the trials of all searches, one after the other."""
+        """Yield the trials of all searches, one search after the other."""
         fails = yield from self._bracket()
         for _ in range(self.repeats):
             held = round(self._lower or 0)
@@ -88,9 +88,9 @@ class CountSearch(OneSearch):
         self._end = End.REACHED.at()
 
     def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
-        """Return the smallest number known to fail, found by doubling steps from `near`.
+        """Find by doubling steps from `near` the smallest number that fails.
 
-        Without `near`, only the maximum is tried.
+        Without `near`, try only the max.
         """
         fails = self.largest + 1
         at, step = self.largest, self.largest
@@ -118,7 +118,7 @@ class CountSearch(OneSearch):
 
 @dataclass
 class RateSearch(OneSearch):
-    """Method for `Search`: the highest rate of a number of events that a device keeps up with.
+    """Method for `Search`: the highest rate of events with which a device keeps up.
 
     Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
     middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
@@ -132,7 +132,7 @@ class RateSearch(OneSearch):
     unit: str
 
     def steps(self) -> Steps:
-        """Yield trials from high to low rates, because high rates take the least time."""
+        """Yield trials from high to low rates, since high rates take the least time."""
         rate = self.largest
         while not (yield from self._is_held(rate)):
             self._upper = rate
@@ -163,19 +163,19 @@ class RateSearch(OneSearch):
 
 
 def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
-    """Return the goal of RFC 2544's throughput for the durations in the parameters."""
+    """Return the goal of RFC 2544's throughput, with the durations of the parameters."""
     trial_s = parameters.trial_s
     initial_s = min(parameters.initial_s, trial_s)
     return {"rfc2544": SearchGoal(0.0, 0.0, trial_s, trial_s, initial_s, parameters.width)}
 
 
 def search_throughput(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return the search of the throughput."""
+    """Return the search for the throughput."""
     return LoadSearch([*throughput_goal(point.parameters).values()], point.loads)
 
 
 def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
-    """Return the method of equal trials at the max load, or at the throughput found before.
+    """Return the method of equal trials at the max load, or at the throughput if that is known.
 
     `seconds` and `repeats` are names of parameters.
     """
@@ -194,18 +194,18 @@ UNIT = "frames per port"
 
 
 def largest_burst(point: SuitePoint, parameter: str = "burst_s", percent: float = 100.0) -> int:
-    """Return the frames of the longest burst tried; `parameter` names its seconds."""
+    """Return the frames of the longest burst; the parameter named `parameter` has its seconds."""
     seconds: float = getattr(point.parameters, parameter)
     return max(2, round(seconds * (point.fps(percent) or 1e6)))
 
 
 def burst_range(parameter: str) -> Callable[[SuitePoint], LoadRange]:
-    """Return the function that gives the range of burst lengths at a point."""
+    """Return the function from a point to its range of burst lengths."""
     return lambda point: LoadRange(1, largest_burst(point, parameter), UNIT)
 
 
 def search_bursts(parameter: str) -> MethodOf:
-    """Return the method that searches burst lengths; bursts are sent at the max rate."""
+    """Return the method that searches for the longest burst without loss, at the max rate."""
 
     def method(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
         repeats = int(point.parameters.burst_repeats)
@@ -217,18 +217,18 @@ def search_bursts(parameter: str) -> MethodOf:
 
 
 def loss_steps(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return loads from the max down until two in a row lose nothing (RFC 2544, 26.3)."""
+    """Return the method that lowers the load until two in a row lose nothing (RFC 2544, 26.3)."""
     step, most = point.parameters.loss_step_percent, point.loads.max
     parts = [100 - step * number for number in range(math.ceil(100 / step))]
     loads = [most * part / 100 for part in parts]
     return FixedTrials(loads, point.parameters.trial_s, "% of line", enough=2)
 
 
-OVERLOAD = 1.1  # of the throughput (26.5)
+OVERLOAD = 1.1  # overload per throughput (RFC 2544, 26.5)
 
 
 def search_recovery(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return equal trials above the throughput, or the reason why no overload exists."""
+    """Return equal trials above the throughput, or why there is no overload."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -246,7 +246,7 @@ AT_LINE_RATE = (
 
 
 def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return the searches of bursts, or the reason why no burst fills the buffers."""
+    """Return the searches of bursts, or why no burst fills the device's buffers."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -262,12 +262,12 @@ LEARNING_RANGE = 256.0  # ratio of the highest to the lowest learning rate
 
 
 def not_learned(facts: TrialFacts) -> int:
-    """Return the frames for addresses missing in the device's table: flooded or dropped ones."""
+    """Return the frames for addresses that the device did not learn: flooded or dropped ones."""
     return facts.flooded + facts.lost
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search of 5.7, or the reason why addresses would age out meanwhile."""
+    """Return the search for the address capacity (RFC 2889, 5.7), or why addresses age out."""
     asked = point.parameters
     most, rate = int(asked.addresses_max), asked.learning_fps
     test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
@@ -286,7 +286,7 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search of 5.8, or the reason why addresses would age out meanwhile."""
+    """Return the search for the learning rate (RFC 2889, 5.8), or why addresses age out."""
     asked = point.parameters
     events = int(asked.learning_addresses)
     slowest = asked.learning_fps_max / LEARNING_RANGE
@@ -299,7 +299,7 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod |
 
 
 def errored_sizes(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return trials of the errored sizes that the ports can send; other sizes get empty rows."""
+    """Return trials of the errored frame sizes that the ports can send."""
     sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
     return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 
@@ -326,7 +326,7 @@ def ndr_pdr_goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
 
 
 class _LoadsAndLatency(LoadSearch):
-    """Search for NDR and PDR, followed by a latency trial at each part of NDR."""
+    """Search for NDR and PDR, then one latency trial at each part of NDR."""
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange, latency_s: float) -> None:
         super().__init__(goals, loads)
@@ -347,27 +347,28 @@ def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
 
 
 def learning_range(point: SuitePoint) -> LoadRange:
-    """Return the range of learning rates tried."""
+    """Return the range of learning rates that are tried."""
     most = point.parameters.learning_fps_max
     return LoadRange(most / LEARNING_RANGE, most, "frames/s")
 
 
 def address_range(point: SuitePoint) -> LoadRange:
-    """Return the range of address numbers tried."""
+    """Return the range of address counts that are tried."""
     return LoadRange(1, point.parameters.addresses_max, "addresses")
 
 
 # --- buffering ------------------------------------------------------------------------------------
-# Buffer sizes by bursts that slightly oversubscribe an egress port (RFC 8239, section 3).
+# Buffer sizes are measured by bursts that slightly oversubscribe an egress port (RFC 8239, section
+# 3).
 
 
 def line_percent(_point: SuitePoint) -> float:
-    """Return the load of a port at line rate in percent."""
+    """Return the load of a port that sends at line rate, in percent of line."""
     return LINE_RATE_PERCENT
 
 
 def line_frames(point: SuitePoint, extra: float) -> int:
-    """Return the frames of a port at line rate while another port sends `extra` frames."""
+    """Return the frames that a port sends at line rate while another port sends `extra` frames."""
     return round(extra / extra_share(point.parameters))
 
 
@@ -376,17 +377,17 @@ def _extra_percent(point: SuitePoint) -> float:
 
 
 def _extra_held(point: SuitePoint, frames: float) -> float:
-    """Return the extra frames still buffered, without the frames of the port at line rate."""
+    """Return the extra frames in the buffer, less those of the port at line rate."""
     return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
 
 def many_percent(point: SuitePoint) -> float:
-    """Return the load of each of many ports that send to one (procedure 4), in percent of line."""
+    """Return the load of each port that sends to the same port (procedure 4), in % of line."""
     return (LINE_RATE_PERCENT + _extra_percent(point)) / point.sources
 
 
 def _many_held(point: SuitePoint, frames: float) -> float:
-    """Return the buffered frames when all ports send at once.
+    """Return the frames in the buffer if all ports send to one port at the same time.
 
     The egress line carries some frames until the last ones arrive.
     """
@@ -398,18 +399,18 @@ def _many_held(point: SuitePoint, frames: float) -> float:
 class _Buffer:
     """Search and formulas of one procedure, whose result is the number of buffered frames."""
 
-    load_key: str  # column with the load
+    load_key: str  # key of the column with the load
     unit: str
-    percent: Callable[[SuitePoint], float]  # load of a port whose burst is searched
+    percent: Callable[[SuitePoint], float]  # load of the ports whose burst is searched
     held: Callable[[SuitePoint, float], float]  # frames buffered at the end, by the burst's length
     verifications: int
 
     def range(self, point: SuitePoint) -> LoadRange:
-        """Return the range of burst lengths tried."""
+        """Return the range of burst lengths that are tried."""
         return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
     def search(self, point: SuitePoint, earlier: Earlier) -> SearchMethod:
-        """Return the search of bursts, which begins at an earlier row's result."""
+        """Return the search for a burst; it begins at an earlier row's result."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
         return CountSearch(
             largest_burst(point, percent=self.percent(point)),
