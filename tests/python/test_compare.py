@@ -332,7 +332,7 @@ def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, cli: 
     said = refused(cli, one, bad)
     assert sentence in said
     assert str(bad) in said
-    assert ("the tables do not suffice to rebuild the summary" in said) == (text is None)
+    assert ("the summary can't be rebuilt from the tables" in said) == (text is None)
 
 
 def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, cli: Command) -> None:

@@ -96,7 +96,7 @@ def test_a_damaged_summary_is_made_again_of_the_records(
     assert status == 2
     assert errors.count("\n") == 2
     assert sentence in errors
-    assert "what is shown here was made of the tables that there are" in errors
+    assert "this summary was rebuilt from the tables that can be read" in errors
     page = (directory / build.REPORT).read_text()
     assert "This report is not whole." in page
     assert block(page, "table-phases")["values"][0]

@@ -237,9 +237,9 @@ class Measured:
 
 
 def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
-    """Return the summary; a damaged or unfinished summary is computed again from the records.
+    """Return a directory's summary; rebuild a damaged or unfinished one from the tables.
 
-    Reasons are added to `damage`.
+    The reasons for a rebuilt summary are appended to `damage`.
     """
     refuse_endless(directory)
     summary: SummaryDocument = {}
@@ -254,7 +254,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
         if not has_tables(directory) or summary.get("imported"):
             raise
         damage.append(str(error))
-    # A defect of the summary makes the run a partial one.
+    # The reasons make the run a partial one.
     machine = filled("MachineEntry", host="unknown", system="unknown", cpus=0)
     about = filled(
         "BegunRun", id=directory.name, started="unknown", command=[], launch="hand",
@@ -265,10 +265,10 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
         again = remade(read_plan(directory), directory, known, ended=False)
     except SwitchbenchError as error:
         raise ConfigurationError(
-            f"{damage[-1]}; the tables do not suffice to rebuild the summary: {error}"
+            f"{damage[-1]}; the summary can't be rebuilt from the tables: {error}"
         ) from error
-    damage.append("what is shown here was made of the tables that there are")
-    shown: SummaryDocument = as_read(again)  # the text as a terminal can show it
+    damage.append("this summary was rebuilt from the tables that can be read")
+    shown: SummaryDocument = as_read(again)  # text that is safe for a terminal
     return shown
 
 

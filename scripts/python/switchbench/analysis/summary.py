@@ -473,9 +473,9 @@ KILLED = (
 
 
 def is_begun_only(summary: SummaryDocument) -> bool:
-    """Return whether the summary was begun and never completed, as after a killed command.
+    """Return whether the summary was begun but not completed, as after a killed command.
 
-    A directory of imported results has no trials of its own.
+    The result is false for imported results, which have no trials.
     """
     ours = not summary.get("imported")
     return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
@@ -509,8 +509,8 @@ def remade(
 ) -> SummaryDocument:
     """Rebuild the summary from plan and tables.
 
-    `summary` is the present one, for values without records. `ended`: the run is known not to be
-    running any more. `keep`: put records in their final form in the directory; otherwise nothing is
+    `summary`: the present summary, for values that no record has. `ended`: the run is known to have
+    ended. `keep`: convert the directory's tables to their final form; without it nothing is
     written.
     """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]

@@ -467,11 +467,11 @@ _HELD = (
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """Yield a sentence for each direction and cause of windows that hold more than lines carry.
+    """Yield a sentence for each direction and cause of ports that counted more than their line.
 
-    Allowed are, of each flow, a frame or message, and over TCP what was sent before the window and
-    read in it; of what a port sent also a queue of the switch. The sentence names the port with the
-    highest share, and the number of others.
+    Some excess is allowed: for each flow a frame or message, and over TCP the bytes that were sent
+    before the window and read in it; in the direction from a port also a queue of the switch. The
+    sentence names the port with the highest share of its line rate, and the number of other ports.
     """
     flows, window_s, size = result.flows, result.entry["window_s"] or 0.0, result.entry["size"]
     every = result.shares

@@ -167,7 +167,7 @@ class ComparedRun:
     """Results directory with its measurements and its configuration."""
 
     measured: Measured
-    configuration: Mapping[str, Any]  # effective configuration; empty where it cannot be read
+    configuration: Mapping[str, Any]  # effective configuration; empty if it can't be read
 
     @property
     def directory(self) -> Path:
@@ -407,14 +407,14 @@ def _read(word: str) -> Subject:
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, [ComparedRun(measured, {})], [])
-    configuration, reason = None, f"{directory / CONFIGURATION}: is no mapping"
+    configuration, reason = None, f"{directory / CONFIGURATION}is not a mapping"
     try:
         configuration = source.load(directory / CONFIGURATION)
     except ConfigurationError as error:
         reason = str(error)
     if not isinstance(configuration, dict):
         configuration = {}
-        measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
+        measured.damage.append(f"{reason}: only settings of the traffic matrix are compared")
     result = ComparedRun(measured, configuration)
     tests = configuration.get("tests")
     tests = tests if isinstance(tests, list) else []

@@ -306,7 +306,7 @@ class Comparison:
 
     @property
     def whole(self) -> bool:
-        """Return true where every result has matched cases, all comparable, and no damage."""
+        """Return whether every result has matched cases, all comparable, and no damage."""
         some = all(one.pairs for one in self.compared)
         return some and not self.differing and not self.damage
 
