@@ -274,7 +274,7 @@ def test_a_cable_that_was_to_stay(tmp_path: Path, answers: Path, cli: Command) -
     say(answers, link(1), link(1))
     assert "move node1:e0 from p1 to p3" in cli.prints("campaign", conf, "--out", out, status=3)
     say(answers, link(3), link(3))
-    words = "node2:e0 lost its link meanwhile, and was to stay in sw1 p2"
+    words = "node2:e0 lost its link, but should have stayed in sw1 p2"
     assert words in cli.refuses("campaign", out)
     say(answers, link(3), link(1))
     cli.prints("campaign", out)

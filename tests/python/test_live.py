@@ -344,7 +344,7 @@ def test_plain_lines_of_one_kind_come_to_an_end() -> None:
         plain.turn()
     *first, more, last = stream.getvalue().splitlines()
     assert first == [f"found: flow {number} lost frames" for number in range(10)]
-    assert more == "found: more of this kind (forged), which summary.json names at the end"
+    assert more == "found: more findings of kind forged; summary.json lists all at the end"
     assert last == "found: flow 1 came in disorder"
 
 

@@ -45,7 +45,7 @@ def pushed(tmp_path: Path) -> Answer:
 def test_twice(tmp_path: Path) -> None:
     said = f"{COLLECTION.name} in {tmp_path}/there"
     assert pushed(tmp_path) == Answer(0, [f"copied, 0.0 MB: {said}"])
-    assert pushed(tmp_path) == Answer(0, [f"has it already: {said}"])
+    assert pushed(tmp_path) == Answer(0, [f"has this build already: {said}"])
 
 
 @pytest.mark.rows
@@ -58,7 +58,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, fake_
         assert result.output[0].startswith(f"its login prints {shown!r}, which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
     fake_ssh.write_text(ssh_script(""))
-    assert pushed(tmp_path).output[0].startswith("has it already")
+    assert pushed(tmp_path).output[0].startswith("has this build already")
 
 
 def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> Any:
@@ -77,7 +77,7 @@ def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) 
     archive = tmp_path / "archive"
     with archive.open("wb") as file:
         other.archive(file)
-    assert "what came is not what was sent" in receive(order, "take", archive).stderr
+    assert "the received files differ from the sent ones: push again" in receive(order, "take", archive).stderr
     with archive.open("wb") as file:
         COLLECTION.archive(file)
     assert receive(order, "take", archive).stdout == f"switchbench push: copied {tmp_path}/there\n"
@@ -117,7 +117,7 @@ class TestRootsFolder:
         to = there / "new" if which == "new" else there
         done = receive(ordered(to, "sudo"), "ask")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "can be written by others than root, and sudo wants one of root's" in done.stderr
+        assert "privilege sudo needs a folder that only root can write" in done.stderr
         assert receive(ordered(to, "none"), "ask").stdout == "switchbench push: lack\n"
 
     @pytest.mark.parametrize(("mode", "status"), [(0o775, 1), (0o757, 1), (0o1777, 1), (0o755, 0)])

@@ -68,7 +68,7 @@ def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_
     again = push(hosts, tmp_path, site_of(hosts, *four))
     assert again.returncode == 0, again.stdout + again.stderr
     said = sorted(re.sub(r" in \S+", "", line) for line in again.stdout.splitlines())
-    assert said[:3] == [f"node{i}: has it already: {collection.name}" for i in (1, 2, 3)]
+    assert said[:3] == [f"node{i}: has this build already: {collection.name}" for i in (1, 2, 3)]
     assert said[3].startswith("node4: copied, ")
     asked = {
         "site": site_of(hosts, *four),
@@ -103,7 +103,7 @@ def test_what_was_changed_there_is_brought_again(
     assert "by `switchbench push`" in said
     done = push(hosts, tmp_path, site)
     assert re.search(rf"^node2: copied, [\d.]+ MB: {collection.name}", done.stdout, re.M)
-    assert "node1: has it already" in done.stdout
+    assert "node1: has this build already" in done.stdout
     assert hosts.run(tmp_path / "again", asked).status == 0
 
 

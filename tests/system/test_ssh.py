@@ -65,7 +65,7 @@ def disconnected(run: runs.Underway) -> int:
 @pytest.mark.parametrize(
     ("hurt", "sentence"),
     [
-        (killed, "node3 was ended by a signal there"),
+        (killed, "node3 was ended by a signal on its host"),
         (disconnected, "node3 is out of reach: the ssh connection ended ("),
     ],
     ids=["killed", "disconnected"],

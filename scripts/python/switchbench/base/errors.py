@@ -73,7 +73,7 @@ def listed(words: Iterable[object]) -> str:
 
 @cache
 def _elsewhere() -> list[tuple[list[str], str, str]]:
-    """Return other programs' words, the equivalent here, and the message about each."""
+    """Return by word of another program: Switchbench's word, and the suggestion for users."""
     known = tomllib.loads(Path(__file__).with_name("elsewhere.toml").read_text("utf-8"))["word"]
     return [(one["elsewhere"].split(), one["here"], one["answer"]) for one in known]
 
@@ -95,7 +95,7 @@ _LISTED_MOST = 24
 def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
     """Return the message for an unknown key.
 
-    With `said`, the position already names the key.
+    With `said` true, the message's position names the key, so the text does not.
     """
     keys = list(known)
     which = "" if said else f" {key}"
@@ -135,7 +135,7 @@ def clipped(sentence: str, most: int = 1000) -> str:
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
-    """Return names as a list; beyond `most`, only their number."""
+    """Return names as a comma-separated list; for more than `most`, return their number."""
     items = list(names)
     more = len(items) - most
     return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")

@@ -188,7 +188,7 @@ def spark(
 ) -> str:
     """Return a sparkline, one character per value; a space for None.
 
-    The bars reach from the least to the greatest value of `span`, or of the values.
+    The bars scale from the min to the max of `span`, or of the values.
     """
     bars = _BARS_ASCII if ascii_only else _BARS
     known = [value for value in values if value is not None]

@@ -198,7 +198,7 @@ class ClockChoice:
 
 @dataclass(frozen=True)
 class Part:
-    """Share of a network in a trial: the ports are its ranks, in order."""
+    """Part of a trial in one network: the ports that take part, as ranks in order."""
 
     network: str
     ranks: tuple[Port, ...]
@@ -206,7 +206,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartSetting:
-    """Settings of one part of a trial that replace the trial's."""
+    """Settings of one network's part of a trial, which override those of the trial."""
 
     transport: str
     sizes: tuple[int, ...]

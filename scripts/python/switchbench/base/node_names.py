@@ -58,11 +58,11 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
         raise ValueError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        raise ValueError(f"{shown(names)} stands for more than {most} names, which is the most")
+        raise ValueError(f"{shown(names)} stands for more than the {most} allowed names")
 
 
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
-    """Return the node set of a text; ValueError, in a sentence, where it can be none.
+    """Return the node set of a text; raise ValueError with a sentence for an invalid text.
 
     Without a resolver `@group` is no group: ClusterShell would run the commands that this machine's
     configuration has for groups.

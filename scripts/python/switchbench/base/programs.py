@@ -33,7 +33,7 @@ class Program:
     variable: str
 
     def find(self, missing: type[Exception] = ConfigurationError) -> Path:
-        """Return the program's path: from $`variable`, else the first executable one found.
+        """Return the program's path: $`variable`, else the first executable file of this name.
 
         Raise `missing` where there is none that this machine can run.
         """
@@ -60,7 +60,7 @@ class Program:
         return Path(found)
 
     def _places(self) -> Iterator[Path]:
-        """Yield the folders to search, most specific first.
+        """Yield the folders in which programs are searched, most specific first.
 
         Folders: beside the engine that the user named, or in its build, because these fit together;
         the wheel's; the source tree's build; the prefix of this package.

@@ -171,7 +171,7 @@ class Document:
             raise self.problem(path, str(error)) from None
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
-        """Set a value that does not come from the file."""
+        """Set the value at a path, which comes from an option instead of the file."""
         if not path:
             raise ConfigurationError(f"{mark}: the key is empty")
         parent: Any = self.data
@@ -284,7 +284,7 @@ class _Reader:
         """
         mark = self.mark(node)
         if id(node) in inside:
-            raise _problem(mark, (), "the alias refers to what it stands in")
+            raise _problem(mark, (), "the alias refers to a value that contains it")
         if id(node) in self.read and alias is None:
             places = (path[:length] for length in range(len(path), -1, -1))
             alias = next(self.marks[place] for place in places if place in self.marks)
@@ -298,7 +298,7 @@ class _Reader:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            raise _problem(mark, (), f"the tag {node.tag} means nothing here")
+            raise _problem(mark, (), f"the tag {node.tag} is not supported: leave it out")
         inside |= {id(node)}
         if isinstance(node, yaml.SequenceNode):
             items = enumerate(node.value)
@@ -329,7 +329,7 @@ class _Reader:
                 f'"{text}" for a text',
             )  # fmt: skip
         if not plain and node.tag not in ("!", _TEXT):
-            raise _problem(mark, (), f"the tag {node.tag} means nothing here")
+            raise _problem(mark, (), f"the tag {node.tag} is not supported: leave it out")
         try:
             return _plain(text) if plain else text
         except ValueError:  # Python's own limit

@@ -166,7 +166,7 @@ def _resume(args: argparse.Namespace) -> Campaign:
 
 def _print_plan(campaign: Campaign) -> None:
     rounds = campaign.progress.rounds
-    more = " and more, as they find" if campaign.device.chain else ""
+    more = " and more, which depend on the results" if campaign.device.chain else ""
     each = f"{format.human(campaign.run.expected_s)} each; {campaign.progress.done} done"
     print(f"{format.of(len(rounds), 'round')}{more}, {each}")
     for number, (before, places) in enumerate(pairwise([rounds[0], *rounds]), start=1):
@@ -196,7 +196,7 @@ def _cable(campaign: Campaign) -> bool:
             print("\n  ".join([f"{campaign.number}:", *todo]))
             if not sys.stdin.isatty():
                 return False
-            input("Enter when that is done; Ctrl-C to go on another time: ")
+            input("Press Enter when that is done, or Ctrl-C to continue another time: ")
         try:
             refuse_unmoved(ports, moved, progress.carriers or {}, read_links(site))
             return True
@@ -300,7 +300,7 @@ def _judge(campaign: Campaign) -> Mapping[str, Any]:
 
     done = range(1, campaign.progress.done + 1)
     rounds = {number: campaign.folder(number) for number in done}
-    again = f"`switchbench campaign {campaign.directory}` goes on"
+    again = f"`switchbench campaign {campaign.directory}` continues"
     left = [f"{campaign.number} is not measured: {again}"] if campaign.left else []
     summary = summarize(campaign.directory, campaign.run, rounds, left)
     build.write(campaign.directory)

@@ -31,8 +31,8 @@ def names_site(args: argparse.Namespace) -> bool:
     given += ["--nodes"] if args.nodes else []
     if given:
         raise ConfigurationError(
-            f"{given[0]} is about the hosts of a site: give --site FILE or --hosts SET --iface "
-            "NAME as well"
+            f"{given[0]} applies to the hosts of a site: also give --site FILE or --hosts SET and "
+            "--iface NAME"
         )
     return False
 
@@ -61,7 +61,7 @@ def load_site(args: argparse.Namespace) -> Site:
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
-    """Return a run that can start on this machine; `plan` and `run` reject equal runs."""
+    """Return a run that can start on this machine; `plan` and `run` reject the same runs."""
     reading = read(args.conf, args.options)
     run = compile_run(reading)
     if getattr(args, "locate", False):

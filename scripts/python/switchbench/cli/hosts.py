@@ -104,7 +104,7 @@ def push_command(args: argparse.Namespace) -> int:
     is_usual = wanted.folder in ("", SHARED_FOLDER)
     engine = ENGINE if is_usual else f"{wanted.folder}/{CURRENT}/{ENGINE}"
     if OpenSsh.of(site).engine != engine:
-        print(f"the site names another engine: give it `ssh: {{engine: {engine}}}`")
+        print(f"the site's engine path differs: set `ssh: {{engine: {engine}}}` in the site")
     return status
 
 

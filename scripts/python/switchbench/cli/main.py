@@ -67,7 +67,7 @@ def _run(words: Sequence[str]) -> int:
     except (MemoryError, ImportError, RuntimeError, SystemError) as error:
         if type(error) is RuntimeError and "new thread" not in str(error):
             raise
-        reason = (str(error).splitlines() or ["no more memory was given"])[-1]
+        reason = (str(error).splitlines() or ["the system gave no more memory"])[-1]
         hint = ", or an incomplete installation" if isinstance(error, ImportError) else ""
         print(f"switchbench: too little memory{hint}: {reason}", file=sys.stderr)
         return RunError.status

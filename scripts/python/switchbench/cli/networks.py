@@ -370,7 +370,7 @@ def show_location(found: LocationEntry, directory: Path) -> None:
     listed(console, "Oversubscribed", expected, "")
     if found["unexplained_frames"]:
         count = format.of(found["unexplained_frames"], "lost frame")
-        say(console, f"\n{count} no element explains.", "yellow")
+        say(console, f"\n{count} not explained by any suspect.", "yellow")
     untested = [_element(one) for one in found["untested"]]
     more = [f"and {len(untested) - _UNTESTED} more (--json)"] if len(untested) > _UNTESTED else []
     listed(console, "Not tested", untested[:_UNTESTED] + more, "")

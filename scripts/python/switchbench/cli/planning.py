@@ -71,7 +71,7 @@ def _refuse_phases(asked: Sequence[int], run: Run) -> None:
 
 def _ranges(text: str) -> list[int]:
     if count(text) > NAMES_MOST:
-        raise ValueError(f"{text!r} are more than {NAMES_MOST} phases: no plan has")
+        raise ValueError(f"{text!r} are more than {NAMES_MOST} phases, the most that a plan has")
     try:
         return [int(number) for number in RangeSet(text)]
     except (RangeSetException, ValueError):
@@ -115,13 +115,13 @@ def _answered(args: argparse.Namespace) -> dict[str, str]:
         raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
     given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
     if given["--hosts"]:
-        given["--iface"] = _ask("Their interface under test, e.g. enp3s0")
+        given["--iface"] = _ask("Interface under test of these hosts, e.g. enp3s0")
     else:
         given["--lab"] = "one-switch"
     if "--transport" not in dict(args.options):
-        names = _ask("Transports of dpdk, packet, tcp, udp, verbs (tcp)")
+        names = _ask("Transports, from dpdk, packet, tcp, udp and verbs (default: tcp)")
         given["--transport"] = names.replace(" ", "") or _UNPRIVILEGED
-    args.accept = args.accept or _ask("Accept from what percent of line rate (empty: any)")
+    args.accept = args.accept or _ask("Required percent of line rate at each port (empty: none)")
     return {option: text for option, text in given.items() if text}
 
 

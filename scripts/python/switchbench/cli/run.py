@@ -140,7 +140,7 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     for option, value in others.items():
         if value:
             raise ConfigurationError(
-                f"--continue: the options of {args.begun} hold and can't be changed: leave out "
+                f"--continue: the run continues with the options of {args.begun}: leave out "
                 f"{option}"
             )
     run, begun = resume(args.begun)

@@ -217,7 +217,8 @@ def refuse_incomplete(
         return
     about = model.about or About()
     of_switches = (
-        "is missing: profile acceptance needs what is tested: about.switches (a list) with the "
+        "is missing: profile acceptance needs a description of the device: about.switches (a "
+        "list) with the "
         "model, serial and firmware of each, and about.cables"
     )
     words = "is missing: profile acceptance needs each clause's wording in contract or standard"
@@ -252,4 +253,4 @@ def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]
                 less.append(f"without frames of {', '.join(left_out)} bytes")
         if less:
             which = f"test {number} ({test.pattern}, {test.transport})"
-            yield f"{which} was less than profile {PROFILE} asks: {', '.join(less)}"
+            yield f"{which} measures less than profile {PROFILE} requires: {', '.join(less)}"

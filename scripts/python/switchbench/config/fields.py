@@ -37,7 +37,7 @@ class Flow(NamedTuple):
 
 
 def needed(value: object, what: str) -> ValueError:
-    """Return the ValueError for a value that does not meet a requirement."""
+    """Return the error `found VALUE, but WHAT is needed`."""
     return ValueError(f"found {shown(value)}, but {what}")
 
 
@@ -244,9 +244,9 @@ def _probe_rate(value: object) -> object:
     try:
         rate = quantities.per_second(value)
     except ValueError:
-        raise needed(value, "auto, a rate by flow (1000/s) or 0 is needed") from None
+        raise needed(value, "auto, a rate per flow (1000/s) or 0 is needed") from None
     if rate > PROBES_MOST:
-        raise ValueError(f"{shown(value)} is too much for probes: at most {PROBES_MOST:,}/s")
+        raise ValueError(f"{shown(value)} is above the max probe rate, {PROBES_MOST:,}/s")
     return rate
 
 
@@ -573,7 +573,7 @@ Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all
 Name = Annotated[str, PlainValidator(word)]
 Words = Annotated[str, PlainValidator(_words)]
 Seed = Annotated[int, PlainValidator(_seed)]
-Retries = Annotated[int, number(0, 6, "the number of retries (7 would mean without end)")]
+Retries = Annotated[int, number(0, 6, "the number of retries (in InfiniBand 7 means unlimited)")]
 RankCount = Annotated[int, number(2, 65536, "the number of ranks")]
 Repeat = Annotated[Repeats, PlainValidator(_repeats), PlainSerializer(_written_repeats)]
 Percent = Annotated[int, PlainValidator(_percent), PlainSerializer("{}%".format)]

@@ -146,7 +146,7 @@ def document_of(conf: Path | None, options: Options = ()) -> Document:
         if option in given:
             mark = Mark(f"{option} {given[option]}")
             if option == "--pattern" and "tests" in document.data:
-                text = f"says what is sent: {mark} is for a run without"
+                text = f"set the patterns: {mark} needs a run without `tests`"
                 raise document.problem(("tests",), text)
             _assign(document, path, parse(given[option]), mark)
     for option, text in options:
@@ -246,7 +246,7 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
 
 
 def _test(test: schema.ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
-    """Return one test of the effective configuration without `unused` keys.
+    """Return one test of the effective configuration, without the keys in `unused`.
 
     Without a sweep, the test is its only point and has every default; the defaults of a sweep's
     points depend on the swept values.

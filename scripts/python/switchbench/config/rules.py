@@ -156,7 +156,7 @@ def operation_of(verbs: VerbsOptions) -> str:
 
 
 def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
-    """Yield options that depend on other options.
+    """Yield groups of options that apply only together with other options.
 
     Each is (true where they apply, defaults by key, reason for having no effect).
     """

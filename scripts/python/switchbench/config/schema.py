@@ -487,7 +487,7 @@ def _sentence(model: type[BaseModel], error: Any) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "string_pattern_mismatch":
-        return f"{shown(found)} has not the form of one ({context['pattern']})"
+        return f"{shown(found)} does not match the form {context['pattern']}"
     if kind == "missing":
         example = _EXAMPLES.get(str(error["loc"][-1]))
         return f"is missing: such as `{example}`" if example else "is missing"

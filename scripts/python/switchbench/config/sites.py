@@ -253,8 +253,8 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
             continue
         raise place.problem(  # the file comes with the configuration
             ("ssh", "config"),
-            f"{path.name}:{number}: {shown(text.split()[0])} could run a program here, which a "
-            "configuration may not: put it into your own ~/.ssh/config",
+            f"{path.name}:{number}: {shown(text.split()[0])} could run a program here, which is "
+            "not allowed in a configuration: put it into your own ~/.ssh/config",
         )
     return keys.model_copy(update={"config": str(path)})
 
@@ -332,7 +332,7 @@ def build_hosts(model: HostSite, place: SitePlace) -> Site:
             raise place.problem(("fabric",), str(error)) from None
     without = [host for text in model.without or () for host in place.hosts(text, hosts, "without")]
     if not set(hosts) - set(without):
-        raise place.problem(("without",), f"leaves nobody of {listed(hosts)}")
+        raise place.problem(("without",), f"leaves none of the hosts {listed(hosts)}")
     return leave_out(site, without)
 
 

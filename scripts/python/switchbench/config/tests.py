@@ -113,7 +113,7 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
                 raise document.problem(path, f"has no effect{why}")
     for path, test in tests:
         if named and test.subtest is None:
-            raise document.problem(path, f"is missing: which of suite {model.suite}?")
+            raise document.problem(path, f"is missing: name a subtest of suite {model.suite}")
         if suite is not None and test.subtest is not None:
             _refuse_unknown(document, path, suite, test.subtest)
 
@@ -254,7 +254,7 @@ class _Resolver:
         """Yield one test per network (or set of networks), transport and variant of a suite."""
         given = rules.merge(self.top, self.entry.own)
         if given.pattern is None and given.subtest is None:
-            raise self.problem("is missing: what is to be sent?", "pattern")
+            raise self.problem("is missing: name the pattern of this test", "pattern")
         chosen = [
             (networks, transport)
             for networks in self._networks(given)
@@ -435,7 +435,7 @@ def _sweep_points(test: ResolvedSettings) -> Iterator[dict[str, object]]:
 
 
 def always_idle(test: ResolvedSettings) -> dict[str, str]:
-    """Return the keys without effect at every point of a test, with the reasons."""
+    """Return the keys that have no effect at any point of a test, with the reasons."""
     found = [without_effect(rules.assigned(test, swept)) for swept in _sweep_points(test)]
     return {key: why for key, why in found[0].items() if all(key in idle for idle in found)}
 

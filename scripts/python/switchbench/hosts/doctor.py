@@ -293,10 +293,11 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
             return HostCheck("dpdk", name, OK)
     except OSError as error:
         if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
-            return HostCheck("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
+            remedy = f"a kernel with {option}"
+            return HostCheck("dpdk", name, LACK, "this kernel has no such socket", remedy)
     remedy = f"run as root, by sudo for example (it needs {capabilities})"
     if name == "AF_PACKET":
-        remedy += "; in a lab it works without"
+        remedy += "; labs work without this"
     return HostCheck("dpdk", name, LACK, "not permitted to this user", remedy)
 
 
@@ -319,7 +320,9 @@ def examine_rdma() -> Iterator[HostCheck]:
     nodes = sorted(ROOT.glob("dev/infiniband/uverbs*"))
     closed = [node.name for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
     if closed or not nodes:
-        lack = f"not permitted to this user: {', '.join(closed)}" if closed else "no uverbs* there"
+        lack = "no file uverbs* in /dev/infiniband"
+        if closed:
+            lack = f"not permitted to this user: {', '.join(closed)}"
         yield _check("access", LACK, lack)
     limit = memlock_bytes()
     if limit is not None and limit < MEMLOCK_BYTES and os.geteuid() != 0:
@@ -422,9 +425,9 @@ def engines_and_control(site: Site, processes: Sequence[Process]) -> dict[str, d
 
 
 def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int], str, str] | str:
-    """Return the hosts that answered one engine, its clock and its time.
+    """Return the hosts that answered one engine, with its clock and its time of day.
 
-    Or the reason for a failure.
+    After a failure, return its reason instead.
     """
     text, is_in_time = read_until(
         popen, lambda text: b"\n" in text or len(text) > _LINE_MOST, deadline_s
@@ -541,11 +544,11 @@ _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
     ),
     "clock": (
         lambda value: value == SYNCHRONIZED,
-        "one-way times get wide bounds: run chronyd or ptp4l there",
+        "one-way delays are uncertain by more than needed: run chronyd or ptp4l on these hosts",
     ),
     "link": (
         lambda value: value in ("up", "unknown"),
-        "nothing can be sent: look at cable and switch port, `ip link set ... up`",
+        "no link: check cable and switch port, and run `ip link set ... up`",
     ),
     "rdma state": (lambda value: value.endswith("ACTIVE"), CHECK_LIST["port"].remedy),
     "rdma gids": (lambda value: not value.startswith("none"), CHECK_LIST["gid"].remedy),
@@ -656,12 +659,12 @@ def refuse_unmoved(
     ports
         The site's ports, each with the device's port that it has to be in.
     moved
-        Names of those whose cables had to be moved.
+        Names of the ports whose cables had to be moved.
     before
-        `HostLink.changes` before that; empty: nothing was read.
+        `HostLink.changes` of each port before the move; empty: not read.
     now
-        What hosts say of the links now. LLDP decides; where it is silent, the carrier of the moved
-        ports alone has to have changed.
+        Present state of each link. LLDP decides where it names a port; otherwise the carrier of
+        the moved ports, and of no others, must have changed.
     """
     for port in ports:
         link = now.get(port.name)
@@ -677,7 +680,7 @@ def refuse_unmoved(
         elif before.get(port.name) is not None:
             changed = link.changes != before[port.name]
             if changed and port.name not in moved:
-                words = f"{port.name} lost its link meanwhile, and was to stay in {where}"
+                words = f"{port.name} lost its link, but should have stayed in {where}"
             elif port.name in moved and not changed:
                 words = f"{port.name} kept its link: it was not moved to {where}"
         if words:

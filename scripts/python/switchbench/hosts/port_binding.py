@@ -266,7 +266,9 @@ def check_guard(pci: str, connection: str) -> None:
     try:
         uses = critical_uses(connection)
     except (BindError, ValueError, LookupError) as error:
-        raise BindError(f"It is not known what the host's interfaces carry: {error}") from error
+        raise BindError(
+            f"Can't determine which traffic the host's interfaces carry: {error}"
+        ) from error
     for hop, what in uses:
         block(
             hop == ANY or hop in names,
@@ -739,7 +741,9 @@ def restore_all(journal: Record) -> BindError | None:
         except BindError as error:
             first = first or error
         except (OSError, LookupError, TypeError, ValueError) as error:
-            first = first or BindError(f"The journal can't be followed: {error!r}.", 3)
+            first = first or BindError(
+                f"The journal is damaged, so this device can't be restored: {error!r}.", 3
+            )
     return first
 
 

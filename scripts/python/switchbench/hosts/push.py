@@ -338,11 +338,13 @@ class PushOrder:
 
 
 def order(site: Site, folder: Path | None = None) -> PushOrder:
-    """Return the push order for a site."""
+    """Return the engine, folder and rights with which `push` installs on a site's hosts."""
     privilege = OpenSsh.of(site).privilege
     default = "" if privilege == "none" else SHARED_FOLDER
     if folder is not None and not folder.is_absolute():
-        raise ConfigurationError(f"push: --to {folder}: a full path is needed, the same on all")
+        raise ConfigurationError(
+            f"push: --to {folder}: a full path is needed, the same on all hosts"
+        )
     return PushOrder(collect(), privilege, str(folder or default))
 
 
@@ -397,7 +399,7 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[st
         if why is not None:
             return Answer(NOT_ASKED, [why])
         word, folder = done[host]
-        how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
+        how = "has this build already" if word == "have" else f"copied, {size_mb:.1f} MB"
         more = ", run by sudo" if wanted.privilege == "sudo" else ""
         where = f"{wanted.collection.name} in {folder}{more}"
         return Answer(0, [f"{how}: {where}"])

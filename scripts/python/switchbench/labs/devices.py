@@ -561,13 +561,17 @@ def _try_all() -> dict[str, str]:
             try:
                 attempt(netlink)
             except NetlinkError as error:
-                reason = "the kernel has none" if error.code in _ABSENT else os.strerror(error.code)
+                reason = (
+                    "the kernel lacks this part"
+                    if error.code in _ABSENT
+                    else os.strerror(error.code)
+                )
                 found[f"{what}: {reason}"] = f"`modprobe -a {modules}` as root"
     return found
 
 
 def _no_privilege(error: OSError) -> dict[str, str]:
-    """Return the lack of privilege: no capabilities, and no user namespaces either."""
+    """Return the missing privileges of this user, and the remedy."""
     what = "CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces"
     for key, forbidding in _SYSCTLS_THAT_FORBID.items():
         path = Path("/proc/sys") / key

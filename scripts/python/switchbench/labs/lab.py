@@ -301,7 +301,7 @@ def run_command(node: str, command: Sequence[str], name: str | None = None) -> i
 
 
 def describe(topology: Topology) -> str:
-    """Describe a topology in words: `24 nodes of 10M on 2 modules, trunks left-right of 80M`."""
+    """Return a topology's description, such as `24 nodes of 10M on 2 modules`."""
     nodes = f"{len(topology.nodes)} nodes{_of_rates(topology.nodes)}"
     modules = len(topology.modules)
     where = "one module" if modules == 1 else f"{modules} modules"
@@ -315,7 +315,7 @@ def describe(topology: Topology) -> str:
 
 
 def _of_rates(ends: Sequence[AttachedHost | Bundle]) -> str:
-    """Return the rates of ends as ` of 10M`; "" where no end is on a switch."""
+    """Return the rates of links or nodes as ` of 10M`; "" for an empty list."""
     rates = sorted({end.rate_bps for end in ends if isinstance(end, Bundle) or end.module})
     return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
 

@@ -172,8 +172,8 @@ def need_root(command: str) -> None:
     """Raise `LabError` for a command on a lasting lab by a user without privilege."""
     if not is_privileged():
         raise LabError(
-            f"{command} needs root; `switchbench run` makes a lab of its own without, and removes "
-            "it again"
+            f"{command} needs root; `switchbench run` without root makes a lab for each run, and "
+            "removes it afterwards"
         )
 
 
@@ -190,8 +190,8 @@ def enter_user_namespace() -> None:
         mount("tmpfs", "/run", "tmpfs", options="mode=755")
     except OSError as error:
         raise LabError(
-            f"labs need root here: no user namespace for you ({error.strerror}); "
-            "`switchbench doctor` says more"
+            f"labs need root here: this user can't make a user namespace ({error.strerror}); "
+            "`switchbench doctor` has the remedy"
         ) from None
 
 

@@ -29,7 +29,7 @@ class LabError(ConfigurationError):
 
 
 class LabFailedError(LabError, RunError):
-    """A part of a lab ended, or did not become ready."""
+    """Error: a part of a lab ended, or did not become ready."""
 
     status = RunError.status
 

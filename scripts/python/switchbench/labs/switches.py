@@ -239,7 +239,7 @@ def _await_record(
             ended = f"{SWITCH.name} ended with status {process.returncode}"
             raise LabFailedError(_last_words(_file(lab, number, "log")) or ended)
         time.sleep(0.005)
-    raise LabFailedError(f"{SWITCH.name} has written no `{kind}` for {_SILENCE_S:.0f} s")
+    raise LabFailedError(f"{SWITCH.name} has written no record `{kind}` for {_SILENCE_S:.0f} s")
 
 
 def release(lab: str, topology: Topology) -> None:

@@ -31,7 +31,7 @@ from .tables import TABLES, own_unit
 _MEANINGS = {
     FEW_REPEATS: f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)",
     OTHER_LOAD: "the intended loads differ: no figure is better or worse for it",
-    SHARED_MACHINE: "CPU is not judged: the nodes share one machine with all else on it",
+    SHARED_MACHINE: "CPU is not judged: the nodes share one machine with other programs",
     UNSURE: "not sure: runs of the same network may differ as much (several runs of a side, as "
     "a=DIR1 a=DIR2, find smaller differences)",
 }
@@ -132,7 +132,7 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
 def _show_reservations(
     comparison: Comparison, console: Console, unlike: Sequence[str] = ()
 ) -> None:
-    """Print what is damaged, and what makes the results different measurements."""
+    """Print damaged parts, and the settings that make the results different measurements."""
     listed(console, "Damaged", comparison.damage, "bold red", MOST)
     differing = [one.sentence for one in comparison.differing]
     listed(console, "Not the same measurement", [*differing, *unlike], "bold red", MOST)
@@ -146,7 +146,7 @@ def _show_compared(one: Compared, console: Console) -> None:
     has = {word for row in one.rows for word in (row["reason"], row["verdict"])}
     notes = [words for word, words in _MEANINGS.items() if word in has]
     if any(row["dependent"] for row in one.rows):
-        notes.append("repeats that follow each other made an interval wider")
+        notes.append("successive repeats depend on each other, which makes an interval wider")
     entries = [
         {
             **row,

@@ -130,7 +130,7 @@ def port_count(summary: Mapping[str, Any]) -> int:
 
 
 def _passes(summary: Mapping[str, Any]) -> int:
-    """Return how often the device forwards each frame of all phases; 1 if phases differ."""
+    """Return the number of times that the device forwards each frame; 1 if phases differ."""
     found = {row["passes"] for row in summary.get("chain") or ()}
     return int(found.pop()) if len(found) == 1 else 1
 
@@ -190,7 +190,7 @@ def _faults(summary: SummaryDocument) -> list[Line]:
 
 
 def _ports(summary: SummaryDocument) -> Line | None:
-    """Return the line on how alike ports are, or on why none can be judged; None with suspects."""
+    """Return the line on the ports' rates, or on why they are not judged; None with suspects."""
     found = summary["location"]
     if found["suspects"]:
         return None
@@ -320,7 +320,7 @@ INFO: str = "info"
 
 @dataclass(frozen=True)
 class Said:
-    """Finding for people; `parts` are the sentences that it sums up, the worst first."""
+    """Finding as users see it; `parts` are the sentences that it sums up, the worst first."""
 
     severity: str
     text: str
@@ -365,7 +365,7 @@ def counts(found: Sequence[Said]) -> str:
 
 
 def ppm(count: float, of: float) -> str:
-    """Return a share for people, in ppm (`12 ppm`); from a thousandth on in percent (`0.34 %`)."""
+    """Return a share as text, in ppm (`12 ppm`); from a thousandth on in percent (`0.34 %`)."""
     share = 1e6 * count / of
     return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
 
@@ -386,7 +386,7 @@ def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
 
 
 def _limit_words(limits: Sequence[Entry]) -> str:
-    """Return how far the test hosts limited these phases, such as "start up to 3.0 ms late"."""
+    """Return the hosts' limits in these phases as text, such as "start up to 3.0 ms late"."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):
         words.append(f"offered load up to {short:.1f} % below intended")
@@ -424,7 +424,7 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
         yield "Excluded", excluded, ""
     gaps = list(_outcomes(summary, lambda entry: not entry["complete"]))
     if gaps:
-        yield "Not measured as the document asks", gaps, "yellow"
+        yield "Not measured as the document requires", gaps, "yellow"
 
 
 def headline(summary: Summary) -> str | None:
@@ -469,7 +469,7 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
     carriers = ", ".join(sorted({entry["transport"] for entry in found["subtests"]}))
     known = any(port.get("switch_port") for port in summary["ports"])
-    places = "in section Ports" if known else "not known, as no wiring is given"
+    places = "in section Ports" if known else "not known: the site has no `wiring`"
     yield (
         f"Set-up: {format.of(count, 'port')}, {found['media']} over {carriers}, "
         f"{' and '.join(found['traffic_classes']) or 'no DSCP or CoS'}, at a constant interval. "
@@ -516,7 +516,7 @@ def performance(summary: Summary) -> str:
 
 
 def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
-    """Yield the outcomes of the subtests for which `is_meant` holds, alike ones in one sentence."""
+    """Yield the outcomes of the subtests that `is_meant` selects, equal ones in one sentence."""
     alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
         if is_meant(entry):
@@ -562,7 +562,7 @@ def about_what(summary: SummaryDocument) -> str:
 
 
 def first_page(summary: SummaryDocument) -> dict[str, Any]:
-    """Return what page.html shows below the verdict.
+    """Return the values that page.html shows below the verdict.
 
     Clauses and suspects are entries of the summary; `further` is a sentence on those that did not
     fit. `faces` has name and ports of each switch, `again` the command that repeats the

@@ -37,7 +37,7 @@ KINDS = {
 
 
 def plan_title(plan: Entry) -> str:
-    """Return a plan in words, such as `pairs neighbours, tcp, 64 KiB messages, 50 %`."""
+    """Return a plan's description, such as `pairs neighbours, tcp, 64 KiB messages, 50 %`."""
     load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
     return f"{pattern(plan)}, {plan['transport']}, {size(plan)}{load}"
 
@@ -48,7 +48,7 @@ def phase_name(entry: Entry) -> str:
 
 
 def ppm(entry: Entry) -> float | None:
-    """Return the lost frames of an entry by million offered frames."""
+    """Return the lost frames of an entry per million offered frames."""
     return m.ratio(entry.get("lost_frames"), entry.get("offered_frames"), m.MEGA)
 
 
@@ -59,7 +59,7 @@ def frames(entry: Entry) -> int | None:
 
 
 def per_gb(entry: Entry) -> float | None:
-    """Return a plan's CPU seconds by 10^9 bytes of payload."""
+    """Return a plan's CPU seconds per 10^9 bytes of payload."""
     return m.ratio(entry.get("cpu_s"), entry.get("delivered_bytes"), m.GIGA)
 
 
@@ -180,7 +180,7 @@ def repeated(summary: Summary) -> Rows:
 
 
 def compared(summary: Summary) -> Rows:
-    """Yield transports side by side.
+    """Yield a row per transport for each setting that several transports measured.
 
     Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel.
     """
@@ -218,7 +218,7 @@ def timed(summary: Summary) -> Rows:
 
 
 def nodes(summary: Summary) -> Rows:
-    """Yield nodes with their clocks."""
+    """Yield a row per node, with its clock."""
     clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
     for node in at(summary, "run.nodes") or []:
         yield {**node, "how": clocks.get(node["node"], {})}

@@ -58,7 +58,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
         show(TABLES["imported"].on_terminal(entries if everything else shared), console)
         rest = "" if everything else "; --all shows all"
         count = format.of(len(entries), "figure")
-        say(console, f"{count}, {len(shared)} by a definition that others share{rest}")
+        say(console, f"{count}, {len(shared)} with a definition that several programs share{rest}")
 
 
 class SummaryPrinter:
@@ -124,7 +124,7 @@ class SummaryPrinter:
             found = self._summary.get("searches") or []
             self._show("searches", found)
             ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
-            listed(self._console, "Searches without two bounds", ends, "yellow")
+            listed(self._console, "Searches without both bounds", ends, "yellow")
 
     def _phases(self) -> None:
         """Print a table of results for each transport, size, network and load."""
@@ -314,7 +314,7 @@ def _lost_messages(points: Sequence[Entry]) -> list[str]:
     lost = sum(point["lost"] for point in short)
     total = format.of(lost + sum(point["round_trips"] for point in short), "message")
     sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
-    return [f"{lost} of {total} of these sizes did not come back: {sizes}"]
+    return [f"{lost} of {total} of these sizes had no reply: {sizes}"]
 
 
 def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Iterator[str]:
@@ -325,13 +325,13 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
     yield "CPU is that of the whole machines, kernel and softirq included"
     every = [one for entry in group for one in entry["transports"]]
     if any(one["polling"] for one in every):
-        yield "polling: each worker takes a whole core, whatever comes"
+        yield "polling: each worker uses a whole core, even without frames"
     sizes = sorted({one["message_bytes"] for one in every if not one["equal_size"]} - {None})
     if sizes:
         payloads = ", ".join(str(size) for size in sizes)
         yield f"sizes differ: a frame carries {payloads} B of payload"
     if any(entry["alternated"] is None for entry in group):
-        yield "one repetition of each, one after the other"
+        yield "each transport was measured once, one after the other"
     yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
 
 

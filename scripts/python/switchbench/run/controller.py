@@ -68,19 +68,22 @@ class Watcher(Protocol):
         """Handle a record of a node."""
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose."""
+        """Add a trial that a search chose to the run that is shown."""
 
     def turn(self) -> None:
-        """Do periodic work; called some times per second."""
+        """Update the display; the controller calls this several times per second."""
 
 
 class MissedError(RunError):
-    """Error: other nodes waited in vain for a node."""
+    """Error: the other nodes received nothing from one node within the time limit."""
 
 
 @dataclass
 class Outcome:
-    """Result of a run's exchange with its nodes; without faults, everything planned was run."""
+    """Result of a run: faults, exit status, and trials added while it ran.
+
+    Without faults, all planned trials were run.
+    """
 
     faults: list[str] = field(default_factory=list)
     status: int = 0  # exit status of the command, apart from its verdict
@@ -185,7 +188,7 @@ class Controller:
         return nodes
 
     def _converse(self, nodes: Sequence[Node]) -> None:
-        """Conduct the exchange with started nodes, and end them."""
+        """Run the trials on the started nodes, then end the nodes."""
         self._nodes = RemoteNodes(nodes, self._take_record, self._take_log, self._idle, self._how)
         self._nodes.wake_on(self._interrupt.fd)
         self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
@@ -210,7 +213,7 @@ class Controller:
             self._name_the_cause()
 
     def _name_the_cause(self) -> None:
-        """Name a lost node as the cause of the run's end.
+        """Report a lost node, not the nodes that miss it, as the reason for the run's end.
 
         Others may report it before its connection shows how it ended. A hanging node ends by our
         own signal, which is not the cause.
@@ -226,7 +229,7 @@ class Controller:
             self._outcome.faults[0] = f"{node.place} {lost}"
 
     def _idle(self) -> None:
-        """Do the work due in each turn of a wait; raise errors that end the run from outside."""
+        """Do the work due in each turn of a wait; raise RunError if the run must end."""
         if self._interrupt.count > self._watched:  # a watch ends normally at the first signal
             raise RunError(f"interrupted ({self._interrupt.name})")
         self._interrupt.drain()
@@ -235,7 +238,7 @@ class Controller:
         self._watcher.turn()
 
     def _how(self, node: Node) -> str:
-        """Return in words how a node's local process ended."""
+        """Return a phrase on how a node ended, such as `was ended by signal 9`."""
         status = node.popen.returncode
         return self._launcher.lost(node.name, status, node.last_words) or node.ended_how()
 
@@ -254,7 +257,7 @@ class Controller:
         self._has_begun = True
 
     def _measure(self) -> None:
-        """Send all trials in order, stopping before optional repeats to evaluate their need.
+        """Send all trials in order; before an optional repeat, wait for results that show its need.
 
         At the end of the run, tester-limited phases are measured again, since the cause may be
         gone, followed by trials that distinguish suspects.
@@ -332,7 +335,7 @@ class Controller:
             self._plan(replace(self._run, trials=self._run.trials[:number]))
 
     def _plan(self, run: Run) -> None:
-        """Continue with a changed plan, and write it."""
+        """Replace the run's plan, and write the new plan to the results directory."""
         self._run = run
         self._outcome.trials, self._outcome.again = run.trials, run.again
         write_plan(self._directory.path, run)
@@ -445,9 +448,9 @@ class Controller:
             self._outcome.fail(error)
 
     def _most_missed(self) -> SwitchbenchError:
-        """Return the error about the node that most others miss.
+        """Return the error about the node that most other nodes report as missing.
 
-        An isolated node misses the others, as they miss it: two nodes that agree are right.
+        An isolated node reports all others as missing, so the node with most reports is taken.
         """
         deadline_s = time.monotonic() + AGREE_TIMEOUT_S
         while True:
@@ -491,7 +494,7 @@ def permit_files(count: int) -> None:
 
 
 def silence_s(trial: Trial) -> float:
-    """Return how long a node may work on one phase of a trial without a record."""
+    """Return the seconds that a node may work on one phase of a trial without sending a record."""
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + trial.drain_max_s
     timed = trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
@@ -524,7 +527,7 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
 
 
 def check_protocol(hellos: Iterable[Record]) -> None:
-    """Raise ConfigurationError for a node of another protocol; launchers check the versions."""
+    """Raise ConfigurationError for a node whose protocol version differs from this command's."""
     for hello in hellos:
         if hello.get("protocol") != PROTOCOL:
             raise ConfigurationError(
@@ -544,31 +547,36 @@ def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> No
                 continue
             owner = owners.setdefault((networks.get(port, ""), address.lower()), port)
             if owner != port:
-                raise ConfigurationError(f"{owner} and {port} have the same address {address}")
+                raise ConfigurationError(
+                    f"{owner} and {port} have the same address {address}: give each port its own"
+                )
 
 
 def unreachable(records: Sequence[Record]) -> str:
-    """Return the pairs that a connectivity check did not reach, and the trials not started.
+    """Return the message that names unreachable pairs of ports and the trials not started.
 
-    The first pairs have names; all are in the summary.
+    The message names only the first pairs; the summary has all of them.
     """
     trials = sorted({record["trial"] for record in records})
     pairs = sorted({(record["src"], record["dst"]) for record in records})
     shown = ", ".join(f"{src} -> {dst}" for src, dst in pairs[:PAIRS_SHOWN])
     more = f" and {len(pairs) - PAIRS_SHOWN} more" if len(pairs) > PAIRS_SHOWN else ""
     words = "trials" if len(trials) > 1 else "trial"
-    return f"no load in {words} {', '.join(map(str, trials))}: no probe got through {shown}{more}"
+    return (
+        f"{words} {', '.join(map(str, trials))} not started: "
+        f"no connectivity probe arrived for {shown}{more}"
+    )
 
 
 # --- device reset ---------------------------------------------------------------------------------
 # The command that resets the device under test in the middle of a suite's trial.
 
 
-PART = 0.25  # elapsed part of the window when the device is reset
+PART = 0.25  # share of the window that has passed when the device is reset
 
 
 def _reset(asked: DeviceReset) -> None:
-    """Run the command; RunError if it fails."""
+    """Run the reset command; raise RunError if it fails or exceeds its time limit."""
     name = asked.command[0]
     try:
         done = subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Node processes of a run: their pipes, which never block the controller, and their ends."""
+"""Node processes of a run: non-blocking input and output, heartbeats, and their end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..records.schema import LONGEST_LINE, TYPES, Record
 from .launch.far import pipe_of
 
 _CHUNK = 1 << 16
-_LAST_WORDS = 5  # lines of a node's log that are shown when it dies
+_LAST_WORDS = 5  # number of log lines that are shown when a node dies
 
 
 class Node:
@@ -107,7 +107,7 @@ class Node:
 
     @property
     def waiting(self) -> bool:
-        """Return true while data wait to be written."""
+        """Return true while documents or heartbeats wait to be written to the node."""
         return not self.input.closed and bool(self._rest or self._queue or self._beat)
 
     def _write(self) -> None:
@@ -127,7 +127,7 @@ class Node:
                 self.input.close()
 
     def ended_how(self) -> str:
-        """Return in words how the node ended: its status or signal, and its log's last lines."""
+        """Return a phrase on how the node ended: status or signal, last lines of its log."""
         status = self.popen.returncode
         if status is None:
             words = "closed its output"
@@ -136,7 +136,7 @@ class Node:
         else:
             words = f"ended with status {status}"
         tail = " | ".join(self.last_words)
-        return f"{words}; its last words: {tail}" if tail else words
+        return f"{words}; the last lines of its log: {tail}" if tail else words
 
 
 # --- all nodes ------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class RemoteNodes:
     def send(self, kind: str, content: object) -> None:
         """Send a document to all nodes.
 
-        The part that a pipe does not accept follows in later turns.
+        Data that a pipe does not accept now are written in later turns.
         """
         text = to_line(kind, content).encode()
         for node in self.nodes:
@@ -305,7 +305,7 @@ class RemoteNodes:
             raise RunError(f"{gone.place} {self._how(gone)}")
 
     def close(self) -> None:
-        """End all nodes within time limits, by end of input, then by signals.
+        """End all nodes: close their inputs, then send SIGTERM and SIGKILL, with time limits.
 
         Read their last lines.
         """
@@ -341,10 +341,10 @@ class RemoteNodes:
 
 
 def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
-    """Return the sentence on nodes for which the controller waited in vain."""
+    """Return the error message about nodes that exceeded a time limit of the controller."""
     names = ", ".join(node.place for node in nodes)
     words = next((node.last_words[-1] for node in nodes if node.last_words), None)
-    tail = f"; last words: {words}" if words else ""
+    tail = f"; last line of its log: {words}" if words else ""
     return f"waited {limit_s:.0f} s for {names} {what}{tail}"
 
 

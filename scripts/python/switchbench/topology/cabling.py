@@ -194,7 +194,7 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
     """Return the text of a topology file: a heading of comments, then its keys."""
     head = [
         f"Made by `switchbench topology import` of {cabling.source}.",
-        "Rates are of layer 1 as the devices say them; of InfiniBand, what its coding leaves.",
+        "Rates are at layer 1 as devices report them; for InfiniBand, after line coding.",
         *cabling.remarks,
     ]
     lines = "".join(f"# {line}\n" for line in head)
@@ -353,9 +353,9 @@ def _seen(text: str, where: str) -> dict[str, Neighbour]:
 
 
 def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour:
-    """Return the one device at an interface's cable.
+    """Return the only neighbour of an interface.
 
-    Raise ConfigurationError where several may be.
+    Raise ConfigurationError where several devices may be at the cable's end.
     """
     ends = (neighbour, *neighbour.rivals)
     likely = [end for end in ends if end.switch in known] if len(ends) > 1 else ends

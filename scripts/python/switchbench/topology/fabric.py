@@ -296,11 +296,11 @@ def wiring(topology: Topology) -> Wiring:
 
 
 def wired(site: Site, topology: Topology) -> Site:
-    """Return a site with its ports moved to the switches that a topology's wiring names.
+    """Return a site whose ports have the switches of a topology, where the site names none.
 
-    Where the site names another switch (or LLDP did, from which it was made), the wiring counts and
-    a sentence reports the difference. A host on several switches needs the wiring of the site: the
-    topology file does not contain which port is on which switch.
+    If the site names another switch than the topology, the site's switch is used, and a sentence
+    reports the difference. A host on several switches needs the wiring of the site: the topology
+    file does not contain which port is on which switch.
     """
     found, problems = wiring(topology), []
     nodes = {node.name: node for node in topology.nodes}
@@ -324,8 +324,8 @@ def wired(site: Site, topology: Topology) -> Site:
         elif port.switch not in (None, node.module) and node.name not in several:
             there = f"{port.switch} {port.switch_port or ''}".rstrip()
             problems.append(
-                f"{found.source} has {port.name} at {node.module}, the site's wiring at {there}: "
-                "the wiring is taken; `switchbench doctor` says what LLDP sees"
+                f"{found.source} has {port.name} at {node.module}, the site's wiring has it at "
+                f"{there}: the site's wiring is used; `switchbench doctor` shows LLDP's"
             )
         ports[port.name] = port
     return replace(

@@ -288,7 +288,7 @@ def _first(*values: int | None) -> int | None:
 
 
 def _rate_bps(where: str, *rates: int | None) -> int:
-    """Return the first rate that is set."""
+    """Return the first of the given rates that is set."""
     rate_bps = _first(*rates)
     if rate_bps is None:
         raise TopologyError(f"{where}: has no rate, and the topology has no `rate` either")
@@ -378,11 +378,11 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> Iterator[st
     if len({modules[name] for name in fault.places}) > 1:
         yield f"{where}: its ports belong to several modules: a fault is in one module"
     if fault.kind in ("dead", "slow") and fault.port is None:
-        yield f"{where}.port: is missing: which node's port is {fault.kind}"
+        yield f"{where}.port: is missing: the node whose port is {fault.kind}"
     if fault.kind == "slow" and fault.rate is None:
         yield f"{where}.rate: is missing"
     if fault.kind == "reorder" and fault.displacement is None:
-        yield f"{where}.displacement: is missing: how many frames go first"
+        yield f"{where}.displacement: is missing: the number of frames that overtake"
 
 
 class Parts:

@@ -133,7 +133,7 @@ class _Page:
             return making()
         except UNREADABLE as error:
             self.damage.append(
-                f"{what} can't be shown: the results lack what it is made of "
+                f"{what} can't be shown: the results lack a value that it needs "
                 f"({type(error).__name__}: {error})"
             )
             return None
@@ -356,10 +356,7 @@ def meanings(sections: Iterable[Section]) -> list[Part]:
         for title, some in sorted(found.items())
         for words, table in some.items()
     ]
-    about = (
-        "The same words appear when the pointer rests on a number. "
-        "Formulas: doc/reference/measures.md."
-    )
+    about = "The pointer on a number shows its definition. Formulas: doc/reference/measures.md."
     return [Words(about, "about"), Facts(rows)] if rows else []
 
 
@@ -411,7 +408,7 @@ def verdict(summary: SummaryDocument) -> list[Part | None]:
 
 
 def set_up(summary: SummaryDocument) -> list[Part | None]:
-    """Return the set-up as a reader needs it to repeat the run: switch, nodes, versions.
+    """Return the set-up of the run, as needed to repeat it: switch, nodes, versions.
 
     In a damaged summary `run` may lack entries.
     """
@@ -474,7 +471,9 @@ def found(summary: SummaryDocument) -> list[Part | None]:
             for one in some
             if len(one.parts) > 1
         ]
-    return parts if every else [Words("Nothing: no error, no warning, nothing tester-limited.")]
+    return (
+        parts if every else [Words("No findings: no error, no warning, no tester-limited phase.")]
+    )
 
 
 def suite(summary: SummaryDocument) -> list[Part | None]:
@@ -497,7 +496,8 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
         *notes,
         sentences("Deviations from the document", _quoted(found, found.deviations)),
         sentences(
-            "What the document's reporting sections ask for, and where it is", _quoted(found, asked)
+            "Contents that the document's reporting sections require, and their places",
+            _quoted(found, asked),
         ),
     ]
 
@@ -524,7 +524,7 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         lambda reason: re.sub(r"there are [\d,]+", "there are", reason),
     )
     reasons = [
-        first + (f", and {len(others):,} times the like" if others else "")
+        first + (f", and {len(others):,} more with this reason" if others else "")
         for first, *others in alike.values()
     ]
     parts: list[Part | None] = [
@@ -532,7 +532,7 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         sentences("Hosts excluded", absent, "warn"),
         sentences("Times not known", reasons, "warn"),
     ]
-    return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
+    return parts if any(parts) else [Words("Everything that was requested was measured.")]
 
 
 def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
@@ -585,4 +585,4 @@ def write_pdf(page: Path, pdf: Path, program: str) -> None:
         except OSError as error:
             raise RunError(f"{program} can't be run: {error.strerror}") from error
     if not pdf.is_file():
-        raise RunError(f"{program} wrote no {pdf}; does it run by itself?")
+        raise RunError(f"{program} wrote no {pdf}: try to start it by hand")

@@ -387,16 +387,16 @@ class _Axis:
                 if inner
             ],
         }
-        words = "Rows and columns are ordered by module or switch; lines part them. "
+        words = "Rows and columns are ordered by module or switch, with lines between them. "
         if not inner:
-            words = "Rows and columns are in order: no modules or groups that would part them are "
+            words = "Rows and columns are in rank order: no modules or groups are "
             words += "known. "
         if self.block > 1:
             words += (
                 f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
             )
         if self.left:
-            words += f"{self.left} settings whose pairs are more alike have no map. "
+            words += f"{self.left} settings with smaller differences between pairs have no map. "
         return Figure(
             name, title, definition + colours + words.rstrip(), [trace], layout, Heading.WHOM,
             _PIXELS, scale=colours.strip(),
@@ -463,7 +463,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
         name = " → ".join(measured.names[end] for end in divmod(flows[one], size))
         traces.append(Trace(name, columns, shape="vh"))
     words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
-    words += "One line a flow; time is counted from the opening of the window."
+    words += "One line per flow; time is counted from the opening of the window."
     if len(flows) > len(traces):
         words += f" Of {len(flows):,} flows the {_LINES} that fell the furthest below their means."
     common, _ = group([plan])

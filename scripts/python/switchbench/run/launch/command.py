@@ -39,9 +39,9 @@ class CommandLauncher(FarLauncher):
         return piped([*start, "sh", "-c", f":;exec {shlex.join(words)}"])
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return the missing part, or why the command did not start; None for success."""
+        """Return the reason why the site's command or the engine failed; None for success."""
         if answer.status is None or answer.output:
             return lack(host, answer, self.engine)
         # The first line is the cause: mpirun and others add lines and advice.
-        said = next((line.strip() for line in answer.errors if re.search(r"\w", line)), "no word")
+        said = next((line.strip() for line in answer.errors if re.search(r"\w", line)), "no output")
         return f"the command that starts its node ended with status {answer.status} ({said})"

@@ -44,7 +44,7 @@ class Answer:
 
 
 def refuse(missing: Mapping[str, str]) -> None:
-    """Raise RunError with one sentence about all hosts that cannot take part, by reason."""
+    """Raise RunError if any host is missing, with their number and each reason once."""
     kinds: dict[str, str] = {}  # first host of each reason; similar reasons begin alike
     for host, reason in missing.items():
         kinds.setdefault(reason.partition(" (")[0], f"{host}: {reason}")
@@ -90,7 +90,10 @@ def is_readable(stream: IO[Any], deadline_s: float) -> bool:
 def read_until(
     popen: subprocess.Popen[bytes], is_enough: Callable[[bytes], bool], deadline_s: float
 ) -> tuple[bytes, bool]:
-    """Return a process's output until it suffices or ends, and true if that was in time."""
+    """Read a process's output until `is_enough` accepts it or it ends.
+
+    Return the output, and true if this was before the deadline.
+    """
     text, output = b"", pipe_of(popen.stdout)
     while is_readable(output, deadline_s):
         chunk = os.read(output.fileno(), 1 << 16)
@@ -312,10 +315,10 @@ class Launcher:
         return None
 
     def check(self) -> None:
-        """Raise RunError where measurements would no longer be of the intended network."""
+        """Raise RunError if a part of the network has failed, such as a modelled switch."""
 
     def keep_truth(self, folder: Path) -> None:
-        """Write the place's own counters into a folder, where it has any."""
+        """Write the counters of a lab's modelled switch into a folder; other sites have none."""
 
 
 class FarLauncher(Launcher):
@@ -325,7 +328,7 @@ class FarLauncher(Launcher):
     """
 
     fanout = 64  # number of nodes started at once
-    limit_s = 60.0  # time limit of each
+    limit_s = 60.0  # time limit of each start, in seconds
 
     def __init__(self, engine: str) -> None:
         """Store the site's engine without starting anything."""
@@ -338,7 +341,7 @@ class FarLauncher(Launcher):
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return the missing part that the answer to a node's start names; None for success."""
+        """Return the reason why a host could not start its node; None for success."""
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Start a node, which reports its version first."""
@@ -364,7 +367,7 @@ class FarLauncher(Launcher):
         return {host: reason for host, reason in found if reason is not None}
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
-        """Wait for a line with a version; return the part that the host lacks, or None."""
+        """Wait until a node prints its version; return the reason for a failure, or None."""
 
         def lines(text: bytes) -> list[str]:
             return text.decode(errors="replace").splitlines()

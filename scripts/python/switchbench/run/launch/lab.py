@@ -19,7 +19,7 @@ from .far import Launcher, piped
 
 
 class LabLauncher(Launcher):
-    """Launcher that makes a lab for a run, exclusively, and removes it afterwards.
+    """Launcher that makes a lab for one run, locks it, and removes it afterwards.
 
     A lab made by `switchbench lab up` is used and kept.
     """

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What `switchbench push` runs on a host, by `sh -c`: see push.py. Whatever is said on standard
-# output is a word and what it is about, marked as ours: the login's own text may stand before it on
-# the same line. What fails says why on standard error.
+# `switchbench push` runs this script on a host by `sh -c` (push.py). A result line on standard output
+# begins with "switchbench push:", because a login may print its own text before it on the same
+# line. Error messages go to standard error.
 #
 #   sh ask|take TO NAME MACHINE PRIVILEGE SUM
 #
-# ask   "have" where the folder NAME is in TO and whole, which is then made the current one
+# ask   print "have" if folder NAME in TO is complete, and make it the current version
 #       (SUM is the SHA-256 of its SHA256SUMS)
-# take  the same from an archive on standard input, "copied"
+# take  unpack NAME from an archive on standard input, make it current, print "copied"
 set -eu
 umask 022
 task=$1 to=${2:-$HOME/.local/lib/switchbench} name=$3 machine=$4 privilege=$5 sum=$6
@@ -22,8 +22,8 @@ fail() {
   exit 1
 }
 
-# Files that the sums don't name (those stand twice in the list): libraries are found by their folder,
-# so one more is not nothing.
+# Print files that SHA256SUMS does not list (listed ones are twice in the list). The loader searches
+# the folder for libraries, so an additional file could be loaded.
 unlisted() {
   (cd "$1" && { cut -c67- SHA256SUMS; cut -c67- SHA256SUMS; find . ! -type d ! -path ./SHA256SUMS | cut -c3-; }) |
     sort | uniq -u
@@ -34,22 +34,23 @@ is_whole() {
     (cd "$1" && sha256sum -c SHA256SUMS >/dev/null 2>&1) && [ -z "$(unlisted "$1")" ]
 }
 
-# Who may write there, or rename a folder above it, decides what runs with root's rights.
+# A user who can write to the folder, or rename a folder above it, could replace a program that root
+# runs.
 guard() {
   place=$1 spared=
   while :; do
-    mode=$(stat -L -c '%u %A' "$place/") || fail "$place can't be looked at"
+    mode=$(stat -L -c '%u %A' "$place/") || fail "can't read owner and mode of $place"
     case $mode in
     "0 d"????-??-?) ;;
-    "0 d"????????[tT]) [ -n "$spared" ] || fail "$place is everybody's: $privilege wants one of root's" ;;
-    *) fail "$place can be written by others than root, and $privilege wants one of root's" ;;
+    "0 d"????????[tT]) [ -n "$spared" ] || fail "all users can write to $place: privilege $privilege needs a folder that only root can write" ;;
+    *) fail "others than root can write to $place: privilege $privilege needs a folder that only root can write" ;;
     esac
     [ -n "$place" ] || return 0
     place=${place%/*} spared=yes
   done
 }
 
-# Both as it is named and as its links lead: from then on only that is used.
+# Check the path as given and with its links resolved; later steps use only the resolved path.
 settle_place() {
   while [ "$to" != "${to%/}" ]; do to=${to%/}; done
   there=$to
@@ -61,16 +62,16 @@ settle_place() {
   to=$real${to#"$there"}
 }
 
-# Another host may do the same in the same place at the same time: a home folder by NFS.
+# Another host may install into the same folder at the same time, such as a home folder on NFS.
 take() {
-  mkdir -p "$to" || fail "$to can't be made"
-  fresh=$(mktemp -d "$to/.$name.XXXXXX") || fail "nothing can be written in $to"
+  mkdir -p "$to" || fail "can't make the folder $to"
+  fresh=$(mktemp -d "$to/.$name.XXXXXX") || fail "can't write to $to"
   trap 'rm -rf "$fresh"' EXIT
-  tar -xzf - -C "$fresh" || fail "the archive can't be unpacked in $to (is the disk full?)"
-  is_whole "$fresh" || fail "what came is not what was sent"
+  tar -xzf - -C "$fresh" || fail "can't unpack the archive in $to (is the disk full?)"
+  is_whole "$fresh" || fail "the received files differ from the sent ones: push again"
   chmod 755 "$fresh"
   is_whole "$folder" || rm -rf "$folder"
-  mv -T "$fresh" "$folder" 2>/dev/null || is_whole "$folder" || fail "$folder can't be made"
+  mv -T "$fresh" "$folder" 2>/dev/null || is_whole "$folder" || fail "can't make the folder $folder"
 }
 
 settle() {
@@ -79,7 +80,7 @@ settle() {
   mv -T "$to/.current.$$" "$to/current"
 }
 
-[ "$(uname -m)" = "$machine" ] || fail "it is a $(uname -m), and this build is for $machine"
+[ "$(uname -m)" = "$machine" ] || fail "the host is $(uname -m), and this build is for $machine"
 [ "$privilege" = none ] || settle_place
 folder=$to/$name
 case $task in

@@ -57,7 +57,7 @@ class SlurmLauncher(FarLauncher):
         return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return srun's message, or what the host lacks; None for success."""
+        """Return srun's error message, or why the host cannot run the engine; None for success."""
         own = [line for line in answer.errors if line.startswith("srun: ")]
         theirs = [line for line in answer.errors if line not in own]
         if answer.status == 1 and own and not theirs:

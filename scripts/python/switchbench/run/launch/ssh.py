@@ -46,7 +46,7 @@ _OURS = (
     "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
     "LogLevel=INFO",  # a lower level hides the reason of a failure, a higher one buries it
 )  # fmt: skip
-# Limits of the time until a dead host is noticed.
+# ssh ends 15 s after a host stopped answering.
 _ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
 
 
@@ -83,13 +83,13 @@ class OpenSsh:
         return words
 
     def command(self, host: str, remote: str) -> list[str]:
-        """Return the command that runs a line in the user's login shell on a host."""
+        """Return the local ssh command that runs the shell line `remote` on a host."""
         return ["ssh", *self.settings(), "--", host, remote]
 
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
         """Return the command that runs the engine on a host.
 
-        `announced`: with its version first.
+        `announced`: the engine first prints its version.
         """
         line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
         return self.command(host, f"exec {line}")
@@ -144,7 +144,7 @@ def failure(host: str, errors: Sequence[str]) -> str | None:
 
 
 def refusal(host: str, answer: Answer, engine: str) -> str | None:
-    """Return why a host could not run the engine.
+    """Return the reason why a host could not run the engine.
 
     None where the engine ran and failed by itself.
     """
@@ -160,9 +160,9 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
 
 
 def lack(host: str, answer: Answer, engine: str) -> str | None:
-    """Return the part that a host lacks, from the answer to a version request.
+    """Return the reason why a host cannot take part, from the engine's answer to `--version`.
 
-    None where nothing is missing.
+    None where the host has this version.
     """
     reason = refusal(host, answer, engine)
     if reason is not None:
@@ -178,10 +178,10 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
         )
     if versions:
         return (
-            f"it has version {versions[0]} (its {engine}), this command {__version__}: "
-            "bring the same one to all hosts, by `switchbench push`"
+            f"its {engine} has version {versions[0]}, this command {__version__}: "
+            "install this version on all hosts by `switchbench push`"
         )
-    last = (answer.errors or answer.output or ["no word"])[-1]
+    last = (answer.errors or answer.output or ["no output"])[-1]
     return f"{engine} --version ended with status {answer.status} ({last.strip()})"
 
 
@@ -255,7 +255,7 @@ class SshLauncher(FarLauncher):
         if status != FAILED:
             return None
         why = failure(host, log)
-        return f"is out of reach: {why}" if why else "was ended by a signal there"
+        return f"is out of reach: {why}" if why else "was ended by a signal on its host"
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Log in at a host, and start the engine."""

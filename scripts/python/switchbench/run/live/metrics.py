@@ -41,7 +41,7 @@ _ANY = "0.0.0.0"
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of `:PORT`, `HOST:PORT` or `[IPv6]:PORT`; port 0 is a free one."""
+    """Return the host and port in `:PORT`, `HOST:PORT` or `[IPv6]:PORT`; port 0: a free one."""
     found = re.fullmatch(r"(?:\[(.+)\]|([^:\[\]]*)):([0-9]{1,5})", text)
     if found is None or int(found[3]) > _PORT_MOST:
         raise ConfigurationError(
@@ -52,7 +52,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Metrics:
-    """Metrics server, which answers while entered; its text is its URL."""
+    """HTTP server of metrics, used as a context manager; `str()` gives its URL."""
 
     def __init__(self, host: str, port: int, shown: Shown) -> None:
         """Open the server's port; ConfigurationError where it is in use."""
@@ -64,7 +64,7 @@ class Metrics:
         except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
             why = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"--metrics {place}:{port}: {why}; name another address, or port 0 for a free one"
+                f"--metrics {place}:{port}: {why}; give another address, or port 0 for a free port"
             ) from error
         self.port = self._server.server_port
         self._url = f"http://{place}:{self.port}/metrics"
@@ -96,41 +96,42 @@ def _bytes(bps: float | None) -> float | None:
 def _of_port(port: PortState) -> _Figures:
     return (
         ("offered_bytes_per_second", "Payload that the port sends.", _bytes(port.offered_bps)),
-        ("delivered_bytes_per_second", "Payload that arrives at the port and is right.",
+        ("delivered_bytes_per_second", "Payload that arrives at the port without errors.",
          _bytes(port.delivered_bps)),
         ("delivered_line_bytes_per_second",
-         "The same as the line carries it (dpdk and udp: layer 1; tcp and verbs: payload).",
+         "Delivered rate on the line (dpdk and udp: layer 1; tcp and verbs: payload).",
          _bytes(port.delivered_line_bps)),
         ("suspected", "1: a fault is suspected at the port; 0: none is.", int(bool(port.suspect))),
         ("line_rate_bytes_per_second", "Line rate of the port (layer 1).",
          _bytes(port.line_bps or None)),
-        ("phase", "Phase in which the port takes part, from 0; absent: it is idle.",
+        ("phase", "Phase in which the port takes part, from 0; absent while the port is idle.",
          port.phase if port.step else None),
         ("expected_frames", "Frames that were sent to the port, in all phases that have ended.",
          port.sent),
-        ("lost_frames", "Of these, frames that did not arrive.", port.lost),
+        ("lost_frames", "Frames to the port that did not arrive, in all phases that have ended.",
+         port.lost),
     )  # fmt: skip
 
 
 def _of_run(state: RunState) -> _Figures:
     trial, (lost, sent) = state.trial, state.lost
     return (
-        ("trial", "Number of the trial that runs, from 1; 0: none has begun.", state.trial_number),
-        ("trials", "Trials of the run, with repeats that may not be needed.",
+        ("trial", "Number of the running trial, from 1; 0 before the first.", state.trial_number),
+        ("trials", "Trials of the run, optional repeats included.",
          len(state.run.trials)),
-        ("repeat", "Repeat of the trial that runs, from 0.", trial.repeat if trial else None),
-        ("phase", "Phase that runs, from 0.", state.phase if trial else None),
-        ("phases", "Phases of all trials that will be run in any case.", state.total_phases),
+        ("repeat", "Repeat of the running trial, from 0.", trial.repeat if trial else None),
+        ("phase", "Number of the running phase, from 0.", state.phase if trial else None),
+        ("phases", "Phases of all trials, optional repeats excluded.", state.total_phases),
         ("nodes", "Node processes of the run.", len(state.run.site.processes)),
         ("elapsed_seconds", "Time since the command began.", state.elapsed_s),
-        ("remaining_seconds", "Time that the rest should take.", state.left_s),
+        ("remaining_seconds", "Expected time until the run ends.", state.left_s),
         ("offered_bytes_per_second", "Payload that all ports send.", state.offered_bps / 8),
-        ("delivered_bytes_per_second", "Payload that arrives at all ports and is right.",
+        ("delivered_bytes_per_second", "Payload that arrives at all ports without errors.",
          state.delivered_bps / 8),
         ("completed_phases", "Phases that have ended on all nodes.", state.phases_done),
         ("expected_frames", "Frames that were sent in all phases that have ended.", sent),
-        ("lost_frames", "Of these, frames that did not arrive.", lost),
-        ("events", "What happened: a phase that lost frames, a link that went down.",
+        ("lost_frames", "Frames that did not arrive, in all phases that have ended.", lost),
+        ("events", "Events so far, such as a phase that lost frames or a link that went down.",
          state.event_count),
     )  # fmt: skip
 
@@ -138,7 +139,7 @@ def _of_run(state: RunState) -> _Figures:
 def _families(
     what: str, labels: Sequence[str], figures: Mapping[tuple[str, ...], _Figures]
 ) -> Iterator[Metric]:
-    """Yield a metric per name, with its values by label, without missing ones."""
+    """Yield one Prometheus metric per name, with a sample per label set; skip unknown values."""
     found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
     for names, rows in figures.items():
         for name, text, value in rows:
@@ -161,17 +162,17 @@ class StateCollector(Collector):
         """Yield all metrics of the build, the run and its ports."""
         state, site = self._shown.state, self._shown.state.run.site
         build = {"version": __version__, "python_version": platform.python_version()}
-        yield InfoMetricFamily("switchbench_build", "What makes these metrics.", build)
+        yield InfoMetricFamily("switchbench_build", "Versions of Switchbench and Python.", build)
         run = {"run": self._shown.run_id, "launch": site.launch, "lab": site.lab or ""}
-        yield InfoMetricFamily("switchbench_run", "The run.", run)
+        yield InfoMetricFamily("switchbench_run", "Id, launcher and lab of the run.", run)
         if (trial := state.trial) is not None:
             about = {"pattern": pattern_words(trial), "transport": trial.transport}
-            yield InfoMetricFamily("switchbench_trial", "The trial that runs.", about)
-        step = StateSetMetricFamily("switchbench_step", "Where the phase is.", labels=())
+            yield InfoMetricFamily("switchbench_trial", "Running trial.", about)
+        step = StateSetMetricFamily("switchbench_step", "Step of the running phase.", labels=())
         step.add_metric((), {name: name == state.step for name in STEPS})
         yield step
         found = GaugeMetricFamily(
-            "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
+            "switchbench_findings", "Number of findings so far, by kind.", labels=("kind",)
         )
         kinds = Counter[str](finding["kind"] for finding in state.findings)
         for kind in KINDS:

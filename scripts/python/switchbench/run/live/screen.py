@@ -42,7 +42,7 @@ class Terminal:
         self._size = console.size
 
     def stage(self) -> None:
-        """Draw at once: until the first trial the stage is the only content."""
+        """Draw the screen at once, since a new stage may be its only content."""
         self._drawn_s, self._size = time.monotonic(), self._console.size
         self._live.refresh()
 
@@ -104,7 +104,7 @@ class Plain:
             if self._kinds[kind] <= _MOST_FOUND:
                 self._say(f"found: {finding['sentence']}")
             elif self._kinds[kind] == _MOST_FOUND + 1:
-                self._say(f"found: more of this kind ({kind}), which summary.json names at the end")
+                self._say(f"found: more findings of kind {kind}; summary.json lists all at the end")
 
     def close(self) -> None:
         """Close the view, which holds no resource."""
@@ -192,7 +192,7 @@ _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], .
 
 
 class Screen:
-    """Screen of the state, with as many of the worst ports as there is room for."""
+    """Live screen of a run: progress, findings, and as many of the worst ports as fit."""
 
     def __init__(self, state: RunState) -> None:
         """Set up a screen without drawing."""
@@ -269,7 +269,7 @@ class Screen:
         return table
 
     def _found(self, most: int) -> list[Text]:
-        """Return findings, explaining ones first, and then events, the newest first."""
+        """Return at most `most` lines: a title, findings in the summary's order, then events."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
         if most < 3 or not (sentences or events):
@@ -292,12 +292,12 @@ _FINEST_LOSS = 0.0001
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
     """Sort ports: suspects first, then by loss in the last phase or by missing rate.
 
-    The greater share counts; idle ports come last.
+    The larger of the two shares decides; idle ports come last.
     """
     ports = list(ports)
 
     def shares(port: PortState) -> tuple[float | None, ...]:
-        """Return shares of the line rate, so that ports of different rates compare."""
+        """Return the port's offered and delivered rates as shares of its line rate."""
         line_bps = port.line_bps or 1
         rates = (port.offered_bps, port.delivered_bps)
         return tuple(None if bps is None else bps / line_bps for bps in rates)
@@ -323,7 +323,7 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
 
 
 class Watch:
-    """State of a run with the view that shows it, as the controller's watcher.
+    """Watcher of a run: keeps its live state, and shows it in a view.
 
     Shows nothing before it is entered.
     """
@@ -343,7 +343,7 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """Show another run with its controller's summary instead of the present run."""
+        """Begin to watch another run, whose controller updates `summary`."""
         self.state = RunState(run, summary)
         return self
 
@@ -357,13 +357,13 @@ class Watch:
         self.state.grow(trial)
 
     def record(self, record: Record) -> None:
-        """Handle a record that the summary already has."""
+        """Update the live state by a node's record, which the summary already contains."""
         ended = self.state.take(record) if self._is_asked else None
         if ended is not None:
             self._show(lambda view: view.ended(ended))
 
     def turn(self) -> None:
-        """Show new content; called some times per second."""
+        """Refresh the view; called several times per second."""
         self.state.turn()
         self._show(lambda view: view.turn())
 
@@ -379,7 +379,7 @@ class Watch:
         self._view = None
 
     def _show(self, act: Callable[[View], None]) -> None:
-        """Call the view; a lost terminal must not end the measurement."""
+        """Call a method of the view; drop the view if its terminal is lost."""
         if self._view is not None:
             try:
                 act(self._view)

@@ -45,7 +45,7 @@ class PhaseLoss:
 
     @property
     def sentence(self) -> str | None:
-        """Return the phase's losses and errors as a sentence; None without any."""
+        """Return the phase's losses and errors as a sentence; None if there are none."""
         counts = {"lost": self.lost.total()} | self.judged
         words = [f"{count:,} {what}" for what, count in counts.items() if count]
         if not words:
@@ -110,7 +110,7 @@ class PortState:
     delivered_bps: float | None = None
     delivered_line_bps: float | None = None  # as its line carries it: at layer 1 for frames
     suspect: str = ""  # suspected fault, in a few words
-    settled: bool = False  # the rates are of a window
+    settled: bool = False  # true: the rates were measured in a window
     # Frames for this port, in the last phase and in all phases.
     phase_lost: int | None = None
     phase_sent: int = 0
@@ -132,7 +132,7 @@ class PortState:
         return 100.0 * self.phase_lost / self.phase_sent
 
     def rest(self, phase: int) -> None:
-        """Begin a phase without rates."""
+        """Begin a phase at this port: clear its step and its rates."""
         self.phase, self.step, self.settled = phase, "", False
         self.offered_bps = self.delivered_bps = self.delivered_line_bps = None
 
@@ -201,7 +201,7 @@ class RunState:
         return None
 
     def turn(self) -> None:
-        """Update the findings; called some times per second."""
+        """Update the findings after a trial has ended; called several times per second."""
         now_s = time.monotonic()
         if not self._findings_old or now_s < self._findings_s:
             return
@@ -306,7 +306,7 @@ class RunState:
 
     @property
     def elapsed_s(self) -> float:
-        """Return the seconds since the state was made."""
+        """Return the seconds since the run began."""
         return time.monotonic() - self.began_s
 
     @property
@@ -332,7 +332,7 @@ class RunState:
 
     @property
     def words(self) -> str:
-        """Return the present trial and its phase in words."""
+        """Return one line on the running trial and its phase; "" before the first trial."""
         trial = self.trial
         if trial is None:
             return ""

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The report's life: data that is unpacked when it is needed, figures that are drawn when they come
-// into sight, light and dark, and what a number means when the pointer rests on it.
+// Script of the report: unpacks data on demand, draws figures when they come into view, switches
+// between light and dark, and shows the definition of the number under the pointer.
 "use strict";
 
-const MOST_DRAWN = 24; // figures; those longest out of sight are taken away beyond that
+const MOST_DRAWN = 24; // max drawn figures; beyond this, the one out of view for longest is removed
 const HOVER_MS = 350;
 const PAPER_PX = { width: 975, height: 460 }; // of a landscape page, below titles and words
 const NARROW_PX = 560; // of a figure
 const root = document.documentElement;
 
-/** What a block of the page holds: gzip in base64. */
+/** Returns the content of a data block of the page (gzip in base64). */
 async function unpacked(id) {
   const binary = atob(document.getElementById(id).textContent);
   const bytes = new Uint8Array(binary.length);
@@ -54,7 +54,7 @@ function themed(layout, dark) {
   return { ...rest, template: { layout: base }, autosize: true };
 }
 
-/** In a narrow window: less margin, and colour bars below the drawing. */
+/** Adapts a layout to a narrow window: smaller margins, colour bars below the drawing. */
 function fitted(data, layout, width) {
   if (width >= NARROW_PX) return { data, layout };
   const thin = { ...layout, margin: { l: 48, r: 12, t: 24, b: 56, ...layout.margin } };
@@ -101,7 +101,7 @@ class Drawn {
     return this.parsed;
   }
 
-  /** Draws it unless it is drawn; the promise is of the drawing that goes on. */
+  /** Draws the figure unless it is drawn; returns the promise of the drawing in progress. */
   draw() {
     if (this.state !== "drawn") this.drawing ??= this.drawNow().finally(() => { this.drawing = null; });
     return this.drawing;
@@ -171,7 +171,7 @@ class Drawn {
   }
 }
 
-/** Two buttons that do alike are told apart by their words. */
+/** Returns an icon with a word, which distinguishes two similar buttons. */
 function wordIcon(word) {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 20" class="word"><text x="16" y="15">${word}</text></svg>`;
 }
@@ -219,7 +219,7 @@ function drawTable(place) {
 
 // --- where the reader is --------------------------------------------------------------------------
 
-/** In the list of contents only the section that is read shows what it has. */
+/** Expands only the section in view in the list of contents. */
 function watchSections() {
   const links = new Map();
   for (const link of document.querySelectorAll("nav > ol > li > a")) links.set(link.hash.slice(1), link.parentElement);
@@ -229,7 +229,7 @@ function watchSections() {
   for (const section of document.querySelectorAll("main > section")) watch.observe(section);
 }
 
-/** What a link leads to may be in a folded section. */
+/** Opens the folded sections around a place, such as a link's target. */
 function unfold(place) {
   for (let fold = place?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
 }
@@ -260,7 +260,7 @@ function watchLinks() {
   goTo(location.hash);
 }
 
-/** On paper nothing is folded. */
+/** Folded parts that are open for printing, to be closed again. */
 const folded = [];
 
 function unfoldAll(on) {
@@ -269,7 +269,7 @@ function unfoldAll(on) {
   if (!on) folded.length = 0;
 }
 
-/** A figure keeps the page busy for longer than a table: those in sight are there before it. */
+/** Draws tables in view before figures, because a figure blocks the page for longer. */
 async function tablesFirst() {
   await new Promise(requestAnimationFrame);
   await Promise.all(tables.values());
@@ -332,7 +332,7 @@ function watchHints() {
 
 // --- paper ----------------------------------------------------------------------------------------
 
-/** Draws all there is, in light colours and as wide as paper. */
+/** Draws all figures and tables in light colours, as wide as paper. */
 async function toPaper() {
   root.dataset.theme = "light";
   root.classList.add("paper");
@@ -341,7 +341,7 @@ async function toPaper() {
   await drawAnew();
 }
 
-/** Draws all for paper, prints, and puts all back. */
+/** Draws everything for paper, prints the page, and restores the screen's form. */
 async function printAll() {
   const theme = root.dataset.theme;
   await toPaper();

@@ -21,7 +21,7 @@ function digits(value) {
   return value.toLocaleString("en-US", { minimumFractionDigits: Math.min(places, 3), maximumFractionDigits: places });
 }
 
-/** The same, in powers of ten where there would be zeros to count. */
+/** Four significant digits, with an exponent for very large or small numbers. */
 function scientific(value) {
   const size = Math.abs(value);
   if (value === 0 || (size >= 1 && size < 1e6)) return digits(value);
@@ -29,7 +29,7 @@ function scientific(value) {
   return value.toExponential(3).replace(/e([+-])(\d)$/, "e$10$2");
 }
 
-/** Bytes in the powers of two that sweeps go by. */
+/** Bytes in binary units, such as 64 KiB. */
 function sizeWords(size) {
   for (const [unit, bytes] of [["MiB", 1 << 20], ["KiB", 1 << 10]]) {
     if (size >= bytes) return `${Number((size / bytes).toPrecision(4))} ${unit}`;
@@ -59,7 +59,7 @@ function isWords(column) {
   return ["text", "mark", "verdict"].includes(column.kind);
 }
 
-/** A value as a reader sees it: 90.6588 that is shown as 90.66 is 90.66 to a filter as well. */
+/** Returns a value as displayed, so that a filter for 90.66 finds 90.6588. */
 function seen(column, value) {
   const number = Number(shown(column, value).replaceAll(",", ""));
   return Number.isNaN(number) ? value : number; // 64 KiB
@@ -76,8 +76,9 @@ const DIGITS = new RegExp(`^${NUMBER}$`);
 const UNFINISHED = new RegExp(`^(?:[<>=!]=?|-|(?:${NUMBER})\\s*\\.\\.)$`); // somebody is typing
 const FILTERS = "a bound such as > 5 or <= 3, a range such as 5..9, digits, or - for what was not observed";
 
-/** What the words in a filter ask of a value: `>5`, `<=3`, `5..9`, `-` for unknown, or a part of the text.
- *  null: nothing; undefined: that is not to be understood. */
+/** Returns the test of a value that a filter's text stands for: `>5`, `<=3`, `5..9`,
+ *  `-` for unknown, or a part of the text.
+ *  null: no filter; undefined: invalid text. */
 function makeFilter(column, words) {
   const text = words.trim().toLowerCase();
   if (text === "") return null;
@@ -143,7 +144,7 @@ class LongTable {
     new ResizeObserver(moved).observe(this.view);
   }
 
-  /** Says that there are columns beyond the right edge. */
+  /** Marks the table if columns are beyond the right edge. */
   cue() {
     const { scrollLeft, clientWidth, scrollWidth } = this.view;
     const edge = this.view.getBoundingClientRect().left + clientWidth;
@@ -228,7 +229,7 @@ class LongTable {
     this.arrange();
   }
 
-  /** What is typed into a filter and means nothing filters nothing, and is said. */
+  /** Returns the sentence on the first invalid filter; empty if all are valid. */
   unclear() {
     const [box] = this.place.querySelectorAll(".filters [aria-invalid=true]");
     return box ? `; "${box.value.trim()}" is no filter of numbers, which takes ${FILTERS}` : "";
@@ -243,7 +244,7 @@ class LongTable {
     this.arrange();
   }
 
-  /** First upwards, then downwards, then as it was. */
+  /** Sorts by a column: ascending, then descending, then in the original order. */
   sort(number) {
     const again = this.sorted.column === number;
     const step = again ? { 1: -1, "-1": 0, 0: 1 }[this.sorted.step] : 1;
@@ -314,7 +315,7 @@ class LongTable {
     return line;
   }
 
-  /** On paper nothing scrolls. */
+  /** Shows all rows for printing. */
   print(on) {
     if (on) this.fill(0, Math.min(this.order.length, PRINTED_ROWS));
     else this.draw(true);
