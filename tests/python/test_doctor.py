@@ -93,7 +93,7 @@ def slow_clock(path: str) -> str:
         ({"missing": lambda: {NO_BRIDGES: "modprobe"}}, "lab", NO_BRIDGES, "lack", "", "modprobe"),
         (RAW, "dpdk", "AF_PACKET", "ok", "", ""),
         (RAW, "dpdk", "AF_XDP", "lack", "not permitted", f"for example (it needs {WANTED})"),
-        ({"_open_raw": no_family}, "dpdk", "AF_PACKET", "lack", "this kernel has none",
+        ({"_open_raw": no_family}, "dpdk", "AF_PACKET", "lack", "this kernel has no such socket",
          "a kernel with CONFIG_PACKET"),
         ({"_open_raw": forbidden}, "dpdk", "AF_PACKET", "lack", "not permitted",
          "(it needs cap_net_raw,cap_net_admin"),
@@ -153,7 +153,7 @@ def test_hosts_of_the_command_line_are_asked(monkeypatch: pytest.MonkeyPatch, cl
 @pytest.mark.parametrize("option", [["--iface", "eth7"], ["--nodes", "a"], ["--set", "x=1"]])
 def test_what_is_about_hosts_needs_hosts(option: list[str], cli: Command) -> None:
     said = cli.refuses("doctor", *option)
-    assert "is about the hosts of a site: give --site FILE or --hosts" in said
+    assert "applies to the hosts of a site: also give --site FILE or --hosts" in said
 
 
 # --- the check list of RDMA on hosts made of files, and that doc/how-to/verbs.md show -------------

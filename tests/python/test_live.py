@@ -454,7 +454,7 @@ def test_addresses() -> None:
         other.listen()
         port = other.getsockname()[1]
         for host, says in (
-            ("127.0.0.1", f"127.0.0.1:{port}: Address already in use; name another address"),
+            ("127.0.0.1", f"127.0.0.1:{port}: Address already in use; give another address"),
             ("no-such-host.invalid", "no-such-host.invalid"),
             ("a..b", f"a..b:{port}: "),
         ):

@@ -58,7 +58,7 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
         raise ValueError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        raise ValueError(f"{shown(names)} stands for more than the {most} allowed names")
+        raise ValueError(f"{shown(names)} stands for more than {most} names, which is the most")
 
 
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:

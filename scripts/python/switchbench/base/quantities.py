@@ -204,7 +204,7 @@ def load(value: object) -> Load:
     unit = found[2] if found else ""
     if found is not None and unit in _BARE_PREFIXES:
         raise ValueError(
-            f"{shown(value)}: a load in bits or in frames? write {found[1]}{unit}bit or "
+            f"{shown(value)}: a load of bits or of frames? write {found[1]}{unit}bit or "
             f"{found[1]}{unit}fps"
         )
     if found is None or unit not in _LOAD_UNITS:

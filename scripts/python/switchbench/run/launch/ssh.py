@@ -178,7 +178,7 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
         )
     if versions:
         return (
-            f"its {engine} has version {versions[0]}, this command {__version__}: "
+            f"it has version {versions[0]} (its {engine}), this command {__version__}: "
             "install this version on all hosts by `switchbench push`"
         )
     last = (answer.errors or answer.output or ["no output"])[-1]
