@@ -66,7 +66,7 @@ def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path)
         "control port": {"node6": "no UDP to and from all others"},
     }
     most = {name: rows[name]["most"] for name in ("e0 mtu", "engine", "control port", "time")}
-    assert list(most.values()) == ["1500", __version__, "heard by all", "within 0.1 s"]
+    assert list(most.values()) == ["1500", __version__, "reached by all hosts", "within 0.1 s"]
     assert found["silent"] == {}
     config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
     path = str(runs.write(tmp_path, {"site": hosts.site(config=str(config)), "tests": [PAIRS]}))

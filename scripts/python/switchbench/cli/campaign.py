@@ -290,7 +290,7 @@ def _found(campaign: Campaign) -> str:
     best = max(range(len(likely)), key=likely.__getitem__)
     part = planned.chain_parts(campaign.device)[best]
     what = f"ports {' and '.join(part)} (one VLAN)" if len(part) > 1 else f"loop cable {part[0]}"
-    sure = "" if likely[best] >= planned.SURE else ": more rounds or longer windows would tell"
+    sure = "" if likely[best] >= planned.SURE else ": more rounds or longer windows may decide"
     return f"frames are lost at {what}, {min(100 * likely[best], 99.9):.1f} % sure{sure}"
 
 

@@ -352,7 +352,7 @@ def show_location(found: LocationEntry, directory: Path) -> None:
         first, *others = one["sentence"].split("; ")
         say(console, f"\n{number}. {first} ({sure})", "bold red", hang=3)
         others.append(
-            "log-likelihood ratio over the next explanation, or over none where none comes near, "
+            "log-likelihood ratio to the next best explanation, or to no fault if there is none, "
             f"{one['gain']:,.1f}"
         )
         for line in others:
@@ -361,7 +361,7 @@ def show_location(found: LocationEntry, directory: Path) -> None:
         f"{one['port']}: {format.of(one['frames'], 'lost frame')} {_CAUSES[one['cause']]}"
         for one in found["hosts"]
     ]
-    listed(console, "Hosts, no fault of the network", hosts, "")
+    listed(console, "Losses caused by hosts, not by the network", hosts, "")
     expected = [
         f"{_element(one['element'])}: {one['offered_mbps']:.4g} Mbit/s offered to a line of "
         f"{one['line_mbps']:.4g} Mbit/s, {format.of(one['frames'], 'frame')} lost as expected"
@@ -384,10 +384,10 @@ def show_location(found: LocationEntry, directory: Path) -> None:
 
 
 _CAUSES = {
-    "sender_host": "never left it",
+    "sender_host": "dropped before they left it",
     "receiver_host": "dropped in it",
-    "other_traffic": "lost to frames of other senders",
-    "late_sender": "lost to a queue that late senders filled",
+    "other_traffic": "lost because other hosts sent to it",
+    "late_sender": "lost in a queue that late senders filled",
 }
 
 

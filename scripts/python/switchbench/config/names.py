@@ -128,7 +128,7 @@ def _listed(
     known = set(named)
     missing = [port.name for port in ports if port.name not in known]
     if missing:
-        raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
+        raise place.problem(("listed",), f"leaves out {some(missing)}, but every port needs a rank")
     return found
 
 

@@ -207,22 +207,22 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
         *(("burst",) if traffic != "burst" else ("dpdk.catch_up", "dpdk.dither")),
     )
     if traffic == "pingpong":
-        no(": a message waits for the last", *LOAD)
+        no(": each message waits for the previous one", *LOAD)
     if not steps:
         why = ": only a schedule of steps has it (sync: local, or a collective)"
         no(why, "compute", "batch", "repetitions")
         if values.traffic == SCHEDULE:
             no(f": {pattern} is a schedule with sync: local only", "traffic")
     else:
-        no(": a step waits for the one before", *LOAD)
+        no(": each step waits for the previous one", *LOAD)
         if values.traffic not in (None, SCHEDULE):
             no(f": {pattern} is a schedule here (traffic: {SCHEDULE})", "traffic")
         if form.kind:
             no(f": {pattern} is always a schedule", "sync")
         if form.of_class and values.compute:
-            no(f": the numbers that {pattern} sends mean nothing", "compute")
+            no(f": {pattern} sends arbitrary data, which nothing can be computed from", "compute")
         if form.sizeless:
-            no(f": {pattern} has sizes of its own", *MESSAGES)
+            no(f": {pattern} sets its own message sizes", *MESSAGES)
         if values.repetitions is not None:
             no(" with repetitions, which are counted", *_TIMES)
     options = getattr(values, transport)
@@ -231,7 +231,7 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
             no(f" {why}", *(f"{transport}.{key}" for key in keys))
     if traffic in WAITING and transports.of(transport).frames:
         keys_of = _MANY_FRAMES if transport == "dpdk" else ("dither",)
-        no(": the next message waits for the last", *(f"{transport}.{key}" for key in keys_of))
+        no(": each message waits for the previous one", *(f"{transport}.{key}" for key in keys_of))
     return idle
 
 

@@ -96,7 +96,7 @@ _MACHINE = (
     # `performance, powersave` where cores differ.
     Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or ABSENT),
     Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
-    Fact("clock kept by", (_DAEMONS,),
+    Fact("clock daemon", (_DAEMONS,),
          lambda text: ", ".join(name for name in _KEEPERS if name in text.split()) or "none"),
     Fact("memory", ("/proc/meminfo",), _gigabytes),
     Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
@@ -372,7 +372,7 @@ _EXAMINERS: tuple[Callable[[], Iterator[HostCheck]], ...] = (
 # --- control network ------------------------------------------------------------------------------
 
 
-ALL_HEARD = "heard by all"
+ALL_HEARD = "reached by all hosts"
 SYNCHRONIZED = "synchronized"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16

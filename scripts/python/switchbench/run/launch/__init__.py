@@ -27,7 +27,7 @@ def launcher_for(site: Site) -> Launcher:
     if launcher is not None:
         return launcher(site)
     raise ConfigurationError(
-        "launch: hand: nobody can start these nodes from here: write the job with "
+        "launch: hand: `run` can't start the nodes of this site: write the job with "
         "`switchbench plan CONF --job FILE` and start switchbench-node with it on each host"
     )
 
