@@ -190,7 +190,7 @@ def test_the_command_says_what_it_read(tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "out"
     shown = cli.prints("import", FOREIGN / "hpcc-4.txt", "--out", out, "--all")
     assert "hpcc 1.5.0" in shown
-    assert "31 figures, 12 by a definition that others share" in shown
+    assert "31 figures, 12 with a definition that several programs share" in shown
     assert json.loads((out / "summary.json").read_text())["run"]["launch"] == "import"
 
 

@@ -806,4 +806,4 @@ def test_the_results_of_another_site_are_located_with_a_sentence(
     tree = Path(__file__).parents[2] / "conf/labs/tree.yaml"
     status, out, _ = cli("locate", unpack("udp", tmp_path), "--topology", tree, "--json")
     assert status == 0
-    assert any("the site's wiring at switch" in one for one in json.loads(out)["problems"])
+    assert any("the site's wiring has it at switch" in one for one in json.loads(out)["problems"])

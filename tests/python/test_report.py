@@ -295,7 +295,7 @@ def test_of_many_settings_the_most_uneven_have_a_map(
     (one, *others) = rates.maps(measured)
     maps = {name for name in drawn if name.startswith("heat-map") and "loss" not in name}
     assert [other.name for other in others] in ([], ["heat-map-1-loss"])
-    assert f"{len(maps) - 1} settings whose pairs are more alike" in one.definition
+    assert f"{len(maps) - 1} settings with smaller differences between pairs" in one.definition
     assert "pairs are more alike" not in drawn["heat-map-1"].definition
 
 

@@ -334,7 +334,7 @@ def test_numbers_say_what_they_are(opened: Opened) -> None:
     hint = opened.page.locator("#hint")
     hint.wait_for(state="visible")
     assert "start skew, µs" in hint.inner_text()
-    assert "latest less earliest real start" in hint.inner_text()
+    assert "latest minus earliest real start" in hint.inner_text()
     opened.page.keyboard.press("Escape")
     assert hint.is_hidden()
     skew.get_by_role("button", name="stop skew").focus()  # without a pointer

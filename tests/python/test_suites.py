@@ -514,7 +514,7 @@ def test_a_report_begins_with_what_the_suite_came_to(planned: Planned) -> None:
     ]
     assert notes["Statements"][0] == (
         "Set-up: 0 ports, Ethernet, 20 Mbit/s over dpdk, DSCP 10, at a constant interval. Where "
-        "ports are on the device is not known, as no wiring is given."
+        "ports are on the device is not known: the site has no `wiring`."
     )
     (latency,) = [spec for spec in subtests() if spec.name == "rfc2544-throughput"]
     assert [row["media"] for row in latency.entries(summary)] == ["Ethernet, 20 Mbit/s"] * 2
