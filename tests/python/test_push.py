@@ -77,7 +77,10 @@ def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) 
     archive = tmp_path / "archive"
     with archive.open("wb") as file:
         other.archive(file)
-    assert "the received files differ from the sent ones: push again" in receive(order, "take", archive).stderr
+    assert (
+        "the received files differ from the sent ones: push again"
+        in receive(order, "take", archive).stderr
+    )
     with archive.open("wb") as file:
         COLLECTION.archive(file)
     assert receive(order, "take", archive).stdout == f"switchbench push: copied {tmp_path}/there\n"

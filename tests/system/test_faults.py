@@ -186,7 +186,8 @@ def test_pairs_without_a_way_are_named_before_load(
     assert probes_only(labkit.frames_from_nodes(kept_lab) - before)
     assert result.status == 3
     assert result.sentence == (
-        "trial 0 not started: no connectivity probe arrived for node1:e0 -> node3:e0, node2:e0 -> node3:e0, "
+        "trial 0 not started: no connectivity probe arrived for "
+        "node1:e0 -> node3:e0, node2:e0 -> node3:e0, "
         "node3:e0 -> node1:e0, node3:e0 -> node2:e0, node3:e0 -> node4:e0, node4:e0 -> node3:e0"
     )
     assert result.summary["status"] == "failed"

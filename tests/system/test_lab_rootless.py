@@ -73,4 +73,6 @@ def test_a_lab_that_stays_needs_root() -> None:
     command = [sys.executable, "-m", "switchbench", "lab", "up", "one-switch"]
     done = subprocess.run(as_user(command), capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 2
-    assert "lab up needs root; `switchbench run` without root makes a lab for each run" in done.stderr
+    assert (
+        "lab up needs root; `switchbench run` without root makes a lab for each run" in done.stderr
+    )
