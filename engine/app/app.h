@@ -51,7 +51,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
  *
  * @param address Control address and port of this node.
  * @param in Input with the key and the addresses; the check ends at its end of file.
- * @paramout Output for the result line, written when all nodes have answered, or after 3 s.
+ * @param out Output for the result line, written when all nodes have answered, or after 3 s.
  * @param[out] err Error message, set on failure; unchanged on success.
  * @return 0, or a negative errno: -EADDRNOTAVAIL, for example, if the address cannot be bound.
  */

@@ -110,7 +110,7 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
  * @param streams Streams of the flow.
  * @param count Number of streams.
  * @param all Delay buckets of all flows, by flow index.
- * @paramsum Histogram to which the delays are added.
+ * @param sum Histogram to which the delays are added.
  */
 static inline void delay_stats_sum(struct delay_stats *streams, uint32_t count,
                                    struct delay_stats_buckets *all, struct histogram *sum)

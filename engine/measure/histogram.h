@@ -78,7 +78,7 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value_ns,
 /**
  * @brief Add the values of one histogram to another.
  *
- * @paramsum Histogram to which the values are added.
+ * @param sum Histogram to which the values are added.
  * @param part Histogram to add.
  */
 void histogram_merge(struct histogram *sum, const struct histogram *part);

@@ -18,7 +18,7 @@ struct err {
  * @brief Set the message of an error and return the error's code; a failing function ends with
  * `return err_set(err, -EINVAL, "...");`.
  *
- * @paramerr Takes the message, unless it has one already: the first cause is kept.
+ * @param err Takes the message, unless it has one already: the first cause is kept.
  * @param code Negative errno.
  * @param format Message as a printf format, its arguments behind it.
  * @return `code`.
