@@ -112,7 +112,7 @@ def test_dpdk_never_shares_a_port(lab: Lab, tmp_path: Path) -> None:
 
     (said,) = played(lab, alice=changed(write_job(lab, tmp_path / "job", "dpdk"), share))
     assert said.status == 2
-    assert "can't be `shared: true`: dpdk takes all frames of a port" in said.log
+    assert "can't be `shared: true`: dpdk receives all frames of a port" in said.log
 
 
 def test_steps_that_need_more_memory_than_there_is(lab: Lab, tmp_path: Path) -> None:
