@@ -20,7 +20,7 @@
 #define GUARD_INTERFACES_MAX 64
 
 /**
- * @brief Properties of the port to be opened.
+ * @brief Properties of a port by which the safety guard allows or refuses it.
  *
  * Strings are the caller's.
  */

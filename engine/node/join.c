@@ -313,7 +313,7 @@ int join_run(struct node *node)
     if (rc == 0)
         rc = node_await_document(node, &document);
     if (rc == 0 && document->kind != DOCUMENT_PEERS)
-        rc = err_set(&node->err, -EINVAL, "the document after the job must be peers");
+        rc = err_set(&node->err, -EINVAL, "the document after the job must be of type peers");
     if (rc == 0)
         rc = open_key(node, document->peers, public_key, secret_key);
     if (rc == 0)

@@ -60,8 +60,9 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
     struct packet_address peer;
 
     if (blob->size != sizeof peer)
-        return err_set(err, -EINVAL, "%s: rank %u has no address of a packet port", lane->conf.name,
-                       frame_partner_rank(lane, place));
+        return err_set(err, -EINVAL,
+                       "%s: rank %u has no address, or not that of a port of transport packet",
+                       lane->conf.name, frame_partner_rank(lane, place));
     memcpy(&peer, blob->bytes, sizeof peer);
     memcpy(headers, peer.mac, ETH_ALEN);
     memcpy(headers + ETH_ALEN, port_of(lane)->mac, ETH_ALEN);

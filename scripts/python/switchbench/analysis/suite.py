@@ -110,7 +110,7 @@ class Measurement:
         return self._rows(self.results if self._trials else ())
 
     def failed_rows(self) -> list[dict[str, float | None]]:
-        """Return the rows of a search that failed at the range's min, as if the min had held.
+        """Return the rows that a search would have if the min of its range had held.
 
         They are upper limits of the device's values, if a larger value is better. [] for a search
         that did not fail at the min.

@@ -76,7 +76,7 @@ NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no othe
 
 
 def build_lab(model: LabKeys, place: SitePlace) -> Site:
-    """Return the site of a lab."""
+    """Return the description of a lab as a site; nothing is created."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
     # A topology file beside the configuration gets its full path; a name stays a name.

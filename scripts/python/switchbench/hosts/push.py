@@ -174,7 +174,7 @@ def is_collected(program: Path) -> bool:
 
 
 def _again(engine: Path) -> Collection:
-    """Return the collection in the engine's folder; the files must match its SHA256SUMS."""
+    """Return what an earlier call collected in the folder; files must match its SHA256SUMS."""
     folder = engine.resolve().parent
     try:
         sums = (folder / SUMS).read_text("utf-8").splitlines()

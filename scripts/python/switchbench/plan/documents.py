@@ -61,8 +61,8 @@ def deal(run: Run) -> Deal:
     # The command, its heartbeats and the main threads need a core without a polling worker.
     if not may_use - frozenset(named):
         raise ConfigurationError(
-            f"cores: {written(named)}: the command itself may use {written(may_use)} alone: leave "
-            "one of these out, or worker: sleep"
+            f"cores: {written(named)}: has all cores that the command itself may use "
+            f"({written(may_use)}): take one of these out of `cores`, or set worker: sleep"
         )
     return Deal("poll", _spread(processes, cores))
 

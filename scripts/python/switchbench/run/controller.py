@@ -65,7 +65,7 @@ class Watcher(Protocol):
         """Begin a stage of the run, such as "measuring"."""
 
     def record(self, record: Record) -> None:
-        """Handle a record of a node."""
+        """Update the display by a record of a node."""
 
     def grow(self, trial: Trial) -> None:
         """Add a trial that a search chose to the run that is shown."""

@@ -146,7 +146,7 @@ class Model:
         return at, self.share_at(fault, at, self.upstream)
 
     def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
-        """Return the share of impaired frames that a fault causes at each incidence in `at`."""
+        """Return the share of frames that a fault impairs where it meets each flow in `at`."""
         if fault.form == "share":
             return np.full(len(at), fault.value)
         row = self.channel.classes.row[at]
@@ -273,7 +273,7 @@ class Candidates:
         self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
         cost: float = 0.0,
     ) -> Floats:  # fmt: skip
-        """Return by group the gain in log-likelihood if `share` is impaired at the incidences.
+        """Return by candidate the gain in log-likelihood if it impairs `share` of the frames.
 
         Groups are numbers from 0 of a candidate's incidences. A row gains at most its excess. So a
         sample of the rows without excess is evaluated first, and all rows only for candidates that
