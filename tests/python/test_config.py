@@ -229,7 +229,7 @@ def known(pattern: dict[str, object]) -> list[str]:
     """Return the valid words that the engine lists when it rejects a pattern."""
     with pytest.raises(PlanRefused) as refused:
         plan_size(4, pattern, 1)
-    return re.split(", | or ", str(refused.value).rpartition(" one of ")[2])
+    return re.split(", | or ", str(refused.value).rpartition(" valid values: ")[2])
 
 
 @needs_engine

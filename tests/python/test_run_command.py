@@ -127,7 +127,7 @@ def test_clauses_that_change_while_traffic_runs_are_found(stage: Stage) -> None:
     said = stage.main()
     assert said.status == 3
     assert "clauses.json was changed after the clauses were fixed before traffic" in said.err
-    assert "clauses.json is not" in stage.summary()["errors"][0]
+    assert "clauses.json was changed after the clauses were fixed" in stage.summary()["errors"][0]
 
 
 @pytest.mark.rows

@@ -521,7 +521,7 @@ def test_a_report_begins_with_what_the_suite_came_to(planned: Planned) -> None:
     assert first_screen.performance(summary) in notes["Statements"]
     assert "Not run: latency, loss-rate, back-to-back, reset." in notes["Statements"]
     asked = next(
-        part for part in build.suite(summary) if "sections ask" in getattr(part, "title", "")
+        part for part in build.suite(summary) if "sections require" in getattr(part, "title", "")
     )
     assert any("table “System recovery”" in line for line in asked.every)
     assert not any("“Latency”" in line for line in asked.every)

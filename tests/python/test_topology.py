@@ -565,7 +565,7 @@ def test_a_report_may_take_long_as_long_as_it_goes_on(
     found = switches.report("x", topology)
     writer.join()
     assert [record.get("number") for record in found] == [*range(8), None]
-    with pytest.raises(LabError, match="has written no `total` for 0 s"):
+    with pytest.raises(LabError, match="has written no record `total` for 0 s"):
         switches.report("x", topology)
 
 
