@@ -469,7 +469,7 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
     carriers = ", ".join(sorted({entry["transport"] for entry in found["subtests"]}))
     known = any(port.get("switch_port") for port in summary["ports"])
-    places = "in section Ports" if known else "not known: the site has no `wiring`"
+    places = "in section Ports" if known else "not known: the site has no wiring"
     yield (
         f"Set-up: {format.of(count, 'port')}, {found['media']} over {carriers}, "
         f"{' and '.join(found['traffic_classes']) or 'no DSCP or CoS'}, at a constant interval. "
