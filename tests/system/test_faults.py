@@ -268,7 +268,7 @@ def test_a_flooding_switch_stops_the_run(
     truth = labkit.subtracted(labkit.counters(kept_lab), before)
     assert result.status == 3
     said = result.sentence
-    (count,) = re.findall(r"the switch floods: port node[134]:e0 got (\d+) frames", said)
+    (count,) = re.findall(r"the switch floods: port node[134]:e0 received (\d+) frames", said)
     assert said.endswith(f"and flood_limit is {FLOOD_LIMIT}")
     assert FLOOD_LIMIT < int(count) < 4 * FLOOD_LIMIT
     assert result.summary["status"] == "partial"
