@@ -282,7 +282,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Subject:
-    """One side of a comparison: one or several results, or a part that `--by` selects."""
+    """Side of a comparison: one or several results, or a part that `--by` selects."""
 
     name: str
     results: list[ComparedRun]

@@ -97,7 +97,7 @@ class End(Enum):
 
 
 class SearchOutcome(NamedTuple):
-    """How a search ended, with a sentence for the user."""
+    """End of a search, with a sentence for the user."""
 
     end: End
     sentence: str
@@ -535,8 +535,7 @@ class LoadSearch:
         self._grid = LoadGrid(loads, min(goal.width for goal in goals))
         self._trials: dict[int, list[TrialLoss]] = {}
         self._top = self._grid.top  # highest load that the tester can offer
-        # true while a load that late senders made void is to be measured again; None: no such load
-        self._again: bool | None = None
+        self._late = False  # true: a load was offered, but late
         self._progress = [GoalProgress(levels(goal), self._grid.top) for goal in goals]
 
     def steps(self) -> Steps:
@@ -548,13 +547,14 @@ class LoadSearch:
         hint = yield from self._initial()
         for progress in self._progress:
             progress.hint = hint
+        once = True
         while True:
             asked = [progress.nominate(self._trials) for progress in self._progress]
             wanted = [(seconds, load) for load, seconds in filter(None, asked)]
             if not wanted:
-                if not self._again:
+                if not (self._late and once):
                     return
-                self._again = False
+                once = False
                 self._limit(self._grid.top)
                 continue
             seconds, load = min(wanted)
@@ -576,8 +576,8 @@ class LoadSearch:
         except TesterLimitError as limit:
             top = self._grid.below(self._grid.load(load) * limit.result.offered_part)
             if top >= load - 1 and max(self._trials, default=0) > load:
-                top = load - 1  # offered, but late
-                self._again = self._again is not False
+                top = load - 1
+                self._late = True
             if not 0 < top < load:
                 raise
             self._limit(top)
@@ -640,10 +640,11 @@ class LoadSearch:
                 for load, trials in self._trials.items()
                 if load > self._top and any(one.loss_ratio > goal.loss_ratio for one in trials)
             )
-            above = min(failed, default=None)
-            end = End.HELD_ALL_OFFERED if above is None else End.LIMITED_BETWEEN
-            facts = {} if above is None else {"above": self._grid.load(above)}
-            outcome = end.at(self._grid.load(self._top), self.unit, **facts)
+            above, held = min(failed, default=None), self._grid.load(self._top)
+            if above is None:
+                outcome = End.HELD_ALL_OFFERED.at(held, self.unit)
+            else:
+                outcome = End.LIMITED_BETWEEN.at(held, self.unit, above=self._grid.load(above))
         elif upper is None:
             outcome = End.NO_LOSS_AT_MAX.at(self._grid.loads.max, self.unit)
         elif lower is None:
