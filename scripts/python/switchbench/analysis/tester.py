@@ -485,14 +485,17 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
         ("delivered to it", "dst", 0, every.destination),
         ("delivered from it", "src", site.queue_bytes or 0, every.source),
     ):
+        fast = {port: share for port, share in shares.items() if share and share > 100.0}
+        if not fast:
+            continue
         allowed, before = (m.sum_by_port(flows.ends(end), each) for each in (unit, early))
         above: dict[str, list[tuple[float, str]]] = {}
-        for port, percent in shares.items():
+        for port, percent in fast.items():
             line_bytes = (result.lines.get(port) or 0) * window_s / 8.0
-            excess = ((percent or 0.0) / 100.0 - 1.0) * line_bytes
+            excess = (percent / 100.0 - 1.0) * line_bytes
             excess -= LINE_ALARM_SHARE * line_bytes + waiting + (allowed[port] or 0.0)
             held = max(site.burst_bytes or 0, before[port] or 0.0)
-            if percent and excess > 0.0:
+            if excess > 0.0:
                 known = result.entry["tester_limited"] or excess <= held
                 above.setdefault(_HELD if known else _NO_LINE, []).append((percent, port))
         for cause, ports in above.items():
