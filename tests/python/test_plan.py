@@ -499,7 +499,7 @@ def test_cores_of_a_lab(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(usable or range(cores)))
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     if isinstance(says, str):
-        with pytest.raises(ConfigurationError, match=says):
+        with pytest.raises(ConfigurationError, match=re.escape(says)):
             deal(run)
         return
     [(worker, dealt)] = says.items()

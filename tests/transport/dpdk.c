@@ -276,7 +276,7 @@ static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "not 63"},
     {.size = 9217, .says = "not 9217"},
     {.size = 9216, .message = true, .says = "use tcp or verbs for larger messages"},
-    {.no_load = true, .says = "no load"},
+    {.no_load = true, .says = "needs a load above 0"},
     {.says = NULL},
 };
 static const struct battery_refusal xdp_refusals[] = {

@@ -262,7 +262,7 @@ static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "64 to "},
     {.size = 9019, .says = "MTU"},
     {.size = 9000, .message = true, .says = "use tcp or verbs for larger messages"},
-    {.no_load = true, .says = "no load"},
+    {.no_load = true, .says = "needs a load above 0"},
     {.says = NULL},
 };
 static const struct battery_closed packet_closed[] = {

@@ -580,7 +580,7 @@ TCP(a_partner_that_is_awaited_is_named)
         uint32_t rank;
         const char *says;
     } cases[] = {
-        {0, 0, "(rank 1): it is connected, but the partner is not ready"},
+        {0, 0, "(rank 1): the connection is open, but the partner is not ready"},
         {0, 1, "no connection came from rank 0 (127.0.0.2"},
         {1, 0, "(rank 2): timed out; nothing answers there"},
     };
