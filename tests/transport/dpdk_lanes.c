@@ -808,10 +808,11 @@ TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
          "must have 36 to 9216 bytes on this port, not 35"},
         {63, 1, false, DESTINATION_PORT, HEADER_L2, 2,
          "must have 64 to 9216 bytes on this port, not 63"},
-        {64, 2, false, DESTINATION_PORT, HEADER_L2, ADDRESSES_RANKS_MAX + 1, "limited to 4096 ranks"},
-        {64, 2, false, DESTINATION_BROADCAST, HEADER_L2, 2, "ports one address"},
-        {64, 1, false, DESTINATION_BROADCAST, HEADER_IPV4_UDP, 2, "header l2"},
-        {64, 1, false, DESTINATION_BROADCAST, HEADER_L2, 65535, "65534 others"},
+        {64, 2, false, DESTINATION_PORT, HEADER_L2, ADDRESSES_RANKS_MAX + 1,
+         "limited to 4096 ranks"},
+        {64, 2, false, DESTINATION_BROADCAST, HEADER_L2, 2, "need header: l2 and addresses: 1"},
+        {64, 1, false, DESTINATION_BROADCAST, HEADER_IPV4_UDP, 2, "need header: l2"},
+        {64, 1, false, DESTINATION_BROADCAST, HEADER_L2, 65535, "at most 65535 ranks"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

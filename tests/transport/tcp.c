@@ -22,7 +22,7 @@ static const struct battery_refusal refusals[] = {
     {.options = "streams=2", .message = true, .says = "uses only one stream"},
     {.options = "streams=2", .schedule = true, .says = "a step's message uses only one"},
     {.options = "streams=1", .message = true, .forwards = true, .says = "can't be forwarded"},
-    {.forwards = true, .says = "forwards one flow into one other"},
+    {.forwards = true, .says = "can forward one received flow as one"},
     {.options = "congestion=warp", .says = "available: "},
     {.options = "send_buffer=4294967295", .says = "net.core.wmem_max"},
     {.options = "receive_buffer=4294967295", .says = "net.core.rmem_max"},

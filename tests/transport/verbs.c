@@ -44,13 +44,13 @@ static const char *make(struct port_conf *confs)
 
 static const struct battery_refusal refusals[] = {
     {.options = "mtu=4096", .says = "larger than the port's active MTU"},
-    {.options = "mtu=1500", .says = "a path MTU is 256, 512"},
+    {.options = "mtu=1500", .says = "a path MTU must be 256, 512"},
     {.options = "gid_index=200", .says = "is not in the port's GID table"},
     {.options = "service=uc operation=send", .says = "uc has write"},
     {.options = "service=ud operation=send", .size = 5000, .says = "a message is one packet"},
     {.options = "service=rc operation=send queue_pairs=2",
      .message = true,
-     .says = "leave queue_pairs out"},
+     .says = "remove queue_pairs"},
     {.says = NULL},
 };
 
