@@ -100,7 +100,6 @@ struct port_facts {
     uint32_t frame_max; /**< largest frame, FCS included; 0 for tcp */
     int numa_node;      /**< -1: none */
     uint32_t queues;    /**< in use; each has a lane in every phase */
-    double core_fps;    /**< frames/s that one core can send at most; 0: unknown */
     char offloads[96];  /**< in use, by the driver's names, comma separated */
     uint32_t mtu;       /**< tcp: the interface's, without Ethernet header and FCS; verbs: active */
     char congestion[16]; /**< tcp: the system's congestion control */

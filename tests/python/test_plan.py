@@ -16,7 +16,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,6 @@ from switchbench.plan.budget import Fit, fitted, longest_s
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import (
     Deal,
-    check_rates,
     deal,
     job_document,
     trial_document,
@@ -517,24 +515,6 @@ def test_the_job_has_the_cores_of_each_host(tmp_path: Path) -> None:
     assert [node.get("cores") for node in job["nodes"]] == [[4, 5], None, None]
     assert [node["ports"][0]["queues"] for node in job["nodes"]] == [2, 2, 2]
     assert written([5, 2, 3, 0]) == "0,2-3,5"
-
-
-@pytest.mark.rows
-def test_rates_beyond_the_cores_are_refused(
-    load: str, keys: dict[str, Any], workers: int, says: str | None, tmp_path: Path
-) -> None:
-    """A rate is checked against the cores of its port, and the sum against those of its node."""
-    run = a_run(tmp_path, {"lab": "open", "nodes": 2, "line_rate": "100Gbit"}, load=load)
-    opened = [
-        {"node": port.host, "port": port.name, "transport": "dpdk", "driver": "net_af_packet"}
-        | {"queues": 1, "core_fps": 1_000_000, "line_rate_bps": 10**9}
-        | keys
-        for port in run.site.ports
-    ]
-    hellos = [{"node": record["node"], "workers": workers} for record in opened]
-    refused = pytest.raises(ConfigurationError, match=re.escape(says)) if says else nullcontext()
-    with refused:
-        check_rates(run, hellos, opened)
 
 
 if __name__ == "__main__":

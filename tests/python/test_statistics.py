@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from switchbench.analysis.statistics import (
+    CONFIDENCE,
     RepeatTable,
     deviation_limit,
     estimates,
@@ -138,7 +139,7 @@ def run_until_enough(repeats: Repeats, values: list[float | None]) -> tuple[Repe
     return table, count
 
 
-UNTIL_SURE = Repeats(5, 12, 0.02, 0.95)
+UNTIL_SURE = Repeats(5, 12, 0.02)
 NOISE = [99.0, 101.0, 99.5, 100.5, 100.0, 100.1, 99.9, 100.0, 100.0, 100.0]
 DRAW = random.Random(8)
 FAR = [DRAW.gauss(100, 20) for _ in range(12)]
@@ -203,8 +204,8 @@ def coverage(kind: str, deviations: list[float], repeats: Repeats, draw: random.
     covers, sure = (np.zeros(len(deviations), dtype=bool) for _ in range(2))
     for count in range(repeats.least, repeats.most + 1):
         left = np.flatnonzero(~sure)
-        found = estimates(values[:count, left], repeats.confidence, chosen=True)
-        half = t_quantile(repeats.confidence, count - 1) * found.error
+        found = estimates(values[:count, left], CONFIDENCE, chosen=True)
+        half = t_quantile(CONFIDENCE, count - 1) * found.error
         covers[left] = np.abs(found.mean - 1) <= half
         sure[left] = 2 * half / np.abs(found.mean) <= (repeats.width or 0)
     held = covers[sure].mean() if sure.any() else 1.0
@@ -212,7 +213,7 @@ def coverage(kind: str, deviations: list[float], repeats: Repeats, draw: random.
 
 
 KINDS = ("normal", "skewed", "autocorrelated")
-PLANS = (Repeats(3, 10, 0.02, 0.95), Repeats(5, 10, 0.02, 0.95), Repeats(5, 30, 0.02, 0.95))
+PLANS = (Repeats(3, 10, 0.02), Repeats(5, 10, 0.02), Repeats(5, 30, 0.02))
 
 
 @pytest.mark.parametrize("repeats", PLANS)

@@ -119,31 +119,6 @@ static void bare_address(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", text != NULL ? (int)strcspn(text, "/") : 0, text);
 }
 
-/* Frames/s that one core can send by a driver at most: a higher rate is a mistake. Devices in
- * memory (null, ring) have no bound: their rate is that of this engine. */
-static const struct {
-    const char *driver; /* "": any driver on a bus */
-    double core_fps;
-} bounds[] = {
-    /* A system call per burst and a copy in the kernel: 0.3 to 0.7 M seen. */
-    {"net_af_packet", 1e6},
-    {"net_af_xdp", 25e6}, /* on veth 0.4 to 1.2 M; with zero copy 14 to 24 M are reported */
-    {"net_tap", 1e6},     /* a system call per frame */
-    {"net_pcap", 1e6},    /* a system call per frame */
-    {"net_memif", 50e6},  /* a copy at either side */
-    {"net_virtio_user", 50e6},
-    {"", 150e6}, /* 100 Gbit/s of 64-byte frames: no send queue of a NIC takes more */
-};
-
-static double core_fps(const struct transport_port *port)
-{
-    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
-        if (strcmp(bounds[i].driver, port->driver) == 0 ||
-            (bounds[i].driver[0] == '\0' && port->conf->pci != NULL))
-            return bounds[i].core_fps;
-    return 0;
-}
-
 /* Writes the names of the used offloads, as in DPDK. */
 static void name_offloads(const struct transport_port *port, char *out, size_t size)
 {
@@ -268,7 +243,6 @@ void port_facts(struct transport_port *port, struct port_facts *facts, bool coun
         facts->link_up =
             rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
     }
-    facts->core_fps = core_fps(port);
     name_offloads(port, facts->offloads, sizeof facts->offloads);
     snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
     snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],

@@ -23,7 +23,7 @@ from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseKey, PhaseRo
 from ..records.schema import Row
 from ..records.summary_form import Entry, PlanEntry, by, filled
 from . import measures as m
-from .statistics import interval
+from .statistics import CONFIDENCE, interval
 
 Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
@@ -236,7 +236,7 @@ def _sure(values: Sequence[float | None], asked: Repeats, scale: float = 1.0) ->
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
-    found = interval(known, asked.confidence, chosen=asked.width is not None)
+    found = interval(known, CONFIDENCE, chosen=asked.width is not None)
     return None if found is None else {"low": found.ci_low * scale, "high": found.ci_high * scale}
 
 

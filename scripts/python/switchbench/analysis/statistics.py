@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 MEASURE: Final = "throughput"  # mean over the plan's flows; its interval ends the repeats
 # time of a repetition, mean over ranks; its interval ends the repeats of dependent steps
 STEP_MEASURE: Final = "repetition_us"
+CONFIDENCE: Final = 0.95  # of every interval
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # min repeats for an autocorrelation
 MOST_CORRELATION = 0.99  # larger correlations are taken as this one
@@ -236,11 +237,11 @@ class RepeatTable:
             return f"{len(values) - len(known)} of {len(values)} repeats could not be measured"
         if len(known) < repeats.least:
             return f"{len(known)} of at least {repeats.least} repeats were measured"
-        found = interval(known, repeats.confidence, chosen=True)
+        found = interval(known, CONFIDENCE, chosen=True)
         if found is None or found.width <= repeats.width:
             return None
         return (
-            f"the {100 * repeats.confidence:g} % confidence interval is "
+            f"the {100 * CONFIDENCE:g} % confidence interval is "
             f"{100 * found.width:.3g} % of the mean after {len(known)} repeats, more than the "
             f"{100 * repeats.width:g} % asked for"
             + (", and the repeats depend on each other" if found.dependent else "")
@@ -250,7 +251,7 @@ class RepeatTable:
         repeats, by_steps = point.first.repeats, point.first.traffic == SCHEDULE
         values, width = point.of(network), repeats.width
         known = [value for value in values if value is not None]
-        found = interval(known, repeats.confidence, chosen=width is not None)
+        found = interval(known, CONFIDENCE, chosen=width is not None)
         doubt = self._doubt(repeats, values)
         return filled(
             "StatisticEntry",
@@ -265,7 +266,7 @@ class RepeatTable:
             min_repeats=repeats.least,
             max_repeats=repeats.most,
             target_ci_width_percent=None if width is None else 100 * width,
-            confidence_percent=100 * repeats.confidence,
+            confidence_percent=100 * CONFIDENCE,
             ci_width_percent=None
             if found is None or math.isinf(found.width)
             else 100 * found.width,

@@ -167,7 +167,6 @@ class Repeats:
     least: int = 1
     most: int = 1
     width: float | None = None  # width of the confidence interval as a share of the mean; None: any
-    confidence: float = 0.95
 
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3), bytes

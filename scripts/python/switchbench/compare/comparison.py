@@ -26,7 +26,7 @@ from scipy.special import stdtr, stdtrit
 
 from ..analysis.measures import mean
 from ..analysis.series import alternated, matrix_series, rows_of
-from ..analysis.statistics import Estimates, estimates
+from ..analysis.statistics import CONFIDENCE, Estimates, estimates
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
@@ -58,7 +58,6 @@ FEW_REPEATS = "no interval: needs at least 2 repeats per side"
 ONE_SIDE = "observed in one of the results only"
 OTHER_LOAD = "not judged: the intended loads differ"
 SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
-CONFIDENCE = 0.95
 
 _PROBABILITIES = ("p", "p_adjusted")
 Row = dict[str, Any]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from ipaddress import ip_interface
 from typing import Annotated, Any, NamedTuple, Self, TypeVar
@@ -21,7 +21,7 @@ from pydantic import (
 
 from ..base import quantities
 from ..base.errors import invalid, listed, meant, shown, unknown_key
-from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
+from ..base.model import Load, Repeats
 from ..base.node_names import padded, refuse_many
 
 NamedGroups = tuple[tuple[str, ...], ...]
@@ -254,40 +254,10 @@ def _written_probe_rate(rate: str | float) -> str | float:
     return f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0
 
 
-CLOCK_ERROR_MOST_NS = 1_000_000_000
-
-
-def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
-    for key in value:
-        if key not in keys:
-            raise ValueError(unknown_key(key, keys))
-
-
-def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
-    if not clock.error_ns:
-        return clock.mode
-    return {"mode": clock.mode, "error": quantities.DURATION.text(clock.error_ns)}
-
-
-def _clock(value: object) -> ClockChoice:
-    """Parse a clock mode (`auto`, `ptp`, `estimated`), or a mapping with its error."""
-    given = value if isinstance(value, dict) else {"mode": value}
-    _refuse_unknown(given, ("mode", "error"))
-    mode = given.get("mode", "auto")
-    if mode not in CLOCK_MODES:
-        raise ValueError(invalid(mode, CLOCK_MODES))
-    if "error" not in given:
-        return ClockChoice(mode)
-    if mode != "ptp":
-        raise ValueError(
-            f"`error`, the max error of a clock, is for mode: ptp, not for {mode}: leave it out"
-        )
-    error_ns = quantities.duration_ns(given["error"])
-    if not 0 < error_ns <= CLOCK_ERROR_MOST_NS:
-        raise ValueError(
-            f"error: found {shown(given['error'])}, but more than 0 and at most 1s is needed"
-        )
-    return ClockChoice(mode, error_ns)
+# stated of PTP clocks (engine/document/documents.c)
+clock_error = bounded(
+    quantities.duration_ns, 1, 1_000_000_000, "a clock's error is more than 0 and at most 1s"
+)
 
 
 def _suite_value(value: object) -> float:
@@ -306,47 +276,32 @@ _REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # limits of a mapping without `min` and 
 def _written_repeats(value: Repeats) -> int | dict[str, object]:
     if value.width is None:
         return value.most
-    shares = {"width": value.width, "confidence": value.confidence}
-    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
-    return {"min": value.least, "max": value.most, **percents}
+    return {"min": value.least, "max": value.most, "width": f"{100 * value.width:.10g}%"}
 
 
 def _repeats(value: object) -> Repeats:
-    """Parse repeats: a fixed number, or a mapping with a confidence interval to reach."""
-    keys: dict[str, object] = value if isinstance(value, dict) else {"repeat": value}
-
-    def count(key: str) -> int:
-        number = quantities.count(keys[key])
-        if not 1 <= number <= REPEATS_MOST:
-            raise ValueError(f"{key}: {number} is invalid: repeats are 1 to {REPEATS_MOST}")
-        return number
-
-    def share(key: str, usual: str, least: float, most: float) -> float:
-        number = quantities.percentage(keys.get(key, usual))
-        if number is None or not least <= number <= most or number == 0:
-            raise ValueError(
-                f"{key}: found {shown(keys[key])}, but {least:g}% to {most:g}% is needed, as 2%"
-            )
-        return float(number / 100)
-
+    """Parse repeats: a fixed number, or a mapping with the width of an interval to reach."""
     if not isinstance(value, dict):
-        number = count("repeat")
-        return Repeats(number, number)
-    _refuse_unknown(keys, ("min", "max", "width", "confidence"))
-    given = {key: count(key) for key in ("min", "max") if key in keys}
+        fixed = whole(1, REPEATS_MOST, "the number of repeats")(value)
+        return Repeats(fixed, fixed)
+    for key in value:
+        if key not in ("min", "max", "width"):
+            raise ValueError(unknown_key(key, ("min", "max", "width")))
+    given = {
+        key: whole(2, REPEATS_MOST, f"{key}, the number of repeats for an interval,")(value[key])
+        for key in ("min", "max")
+        if key in value
+    }
     least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
     most = given.get("max", max(_REPEATS_USUAL, least))
-    for key, number in (("max", most), ("min", least)):
-        if number < 2:
-            or_once = ", or write repeat: 1" if key == "max" else ""
-            raise ValueError(
-                f"{key}: 1 repeat has no confidence interval: at least 2 are needed{or_once}"
-            )
     if least > most:
         raise ValueError(f"min: {least} repeats are more than max, {most}")
-    return Repeats(
-        least, most, share("width", "2%", 0.0, 100.0), share("confidence", "95%", 50.0, 99.99)
-    )
+    width = quantities.percentage(value.get("width", "2%"))
+    if width is None or not 0 < width <= 100:
+        raise ValueError(
+            f"width: found {shown(value['width'])}, but more than 0% and at most 100% is needed"
+        )
+    return Repeats(least, most, float(width / 100))
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -583,7 +538,7 @@ Duration = Annotated[
 ]
 Timeout = Annotated[int, PlainValidator(_timeout), PlainSerializer(quantities.DURATION.text)]
 Interval = Annotated[int, PlainValidator(_interval), PlainSerializer(_written_interval)]
-Clock = Annotated[ClockChoice, PlainValidator(_clock), PlainSerializer(_written_clock)]
+ClockError = Annotated[int, PlainValidator(clock_error), PlainSerializer(quantities.DURATION.text)]
 Size = Annotated[int, PlainValidator(quantities.size_bytes)]
 TransferSize = Annotated[
     int, PlainValidator(quantities.size_bytes), PlainSerializer(quantities.SIZE.text)

@@ -110,6 +110,8 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
             ("switchbench",),
             f"format {model.switchbench} is not known: this version reads {FORMAT}",
         )
+    if model.clock_error is not None and model.clock != "ptp":
+        raise document.problem(("clock_error",), f"has no effect with clock: {model.clock}")
     seed = DEFAULT_SEED if model.seed is None else model.seed
     clauses = tuple(
         _expectation(document, clause, ("expect", i)) for i, clause in enumerate(model.expect or [])

@@ -208,6 +208,8 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
     )
     if traffic == "pingpong":
         no(": each message waits for the previous one", *LOAD)
+        if values.forward:
+            no(": a ping-pong is not forwarded", "forward")
     if not steps:
         why = ": only a schedule of steps has it (sync: local, or a collective)"
         no(why, "compute", "batch", "repetitions")

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, Field, SkipValidation, ValidationError, create_model
 
 from ..base.errors import ConfigurationError, invalid, shown, unknown_key
-from ..base.model import LAUNCHERS, ClockChoice
+from ..base.model import CLOCK_MODES, LAUNCHERS
 from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
 from ..base.transports import NAMES
@@ -437,7 +437,8 @@ class Configuration(Settings):
     remeasure: Annotated[int, number(0, 10, "remeasure")] | None = None
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
-    clock: value.Clock = ClockChoice()
+    clock: Annotated[str, choice(CLOCK_MODES)] = "auto"
+    clock_error: value.ClockError | None = None
 
 
 # --- validate -------------------------------------------------------------------------------------

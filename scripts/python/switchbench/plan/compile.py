@@ -259,7 +259,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         time_limit_s=asked.time_limit / NS if asked.time_limit is not None else None,
         on_missing=asked.on_missing,
         worker=asked.worker,
-        clock=asked.clock,
+        clock=model.ClockChoice(asked.clock, asked.clock_error or 0),
         start_s=start_s(reading.site),
         device_reset=_device_reset(reading),
         about=asked.about.written() if asked.about else {},

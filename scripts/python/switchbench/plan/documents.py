@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,44 +92,6 @@ def keep_off(polled: Collection[int]) -> None:
     others = os.sched_getaffinity(0) - frozenset(polled)
     if polled and others:
         os.sched_setaffinity(0, others)
-
-
-# --- rates that no core can send -----------------------------------------------------------------
-# Each node reports its number of workers, and for each port the number of queues and the maximum
-# frames/s of one core (engine/transport/dpdk/port.c). The nodes check each phase themselves; here
-# all trials are checked before the first.
-
-Record = Mapping[str, Any]  # `hello` or `port-open` record of a node
-
-
-def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) -> None:
-    """Raise ConfigurationError if a trial needs more frames/s than its cores can send."""
-    workers = {hello["node"]: int(hello.get("workers") or 1) for hello in hellos}
-    ports = {(record["port"], record["transport"]): record for record in opened}
-    for trial in run.planned:
-        busy: dict[str, float] = {}
-        for rank in trial.ports:
-            own, name = trial.of(rank.network), rank.name
-            port = ports.get((name, own.transport), {})
-            core_fps = port.get("core_fps")
-            if not core_fps or own.size_unit != "frame":
-                continue
-            fps = own.frames_per_s(port.get("line_rate_bps") or 0)
-            node, lent = port["node"], workers.get(port["node"], 1)
-            cores = min(int(port.get("queues") or 1), lent)
-            if fps > cores * core_fps:
-                raise ConfigurationError(
-                    f"{name}: {fps:.6g} frames/s (trial {own.id}) are more than {cores} core(s) "
-                    f"can send with {port['driver']}: {cores * core_fps:.6g} at most; "
-                    "lower the load, or give the port more queues and cores"
-                )
-            busy[node] = busy.get(node, 0.0) + fps / core_fps
-            if busy[node] > lent:
-                raise ConfigurationError(
-                    f"{node}: the frames of its ports (trial {own.id}) need at least "
-                    f"{busy[node]:.1f} cores, and {lent} worker(s) send them: lower the load, give "
-                    "the node more cores, or pack fewer ports into a process"
-                )
 
 
 # --- documents ------------------------------------------------------------------------------------

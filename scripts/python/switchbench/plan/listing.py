@@ -121,7 +121,6 @@ def listing(
         "clauses_sha256": clauses_sha256(run.expectations) if run.expectations else None,
         "warnings": list(run.reservations),
         "notes": said,
-        "offered": _offered(run),
     }  # fmt: skip
 
 
@@ -153,37 +152,19 @@ def notes(run: Run) -> list[str]:
             count = f"{len(offered)} of {len(plans)} plans"
             words = f"{count} offer a port more than its line, plan {number} the most: {named}"
         found.append(f"{words}: the excess is lost by design")
+    loads = dict.fromkeys(
+        quantities.load_text(trial.load)
+        for trial in run.trials
+        if trial.traffic == "stream" and trial.probe_fps != 0
+        if transports.of(trial.transport).frames
+        if (trial.load.percent or 0.0) > 100.0 - PROBES_PERCENT
+    )
+    if loads:
+        found.append(
+            f"at {' and '.join(loads)} the line can't carry both the load and latency probes: the "
+            "load is lowered"
+        )
     return found
-
-
-def _offered(run: Run) -> list[str]:
-    """Yield sentences on the intended load for each transport and pattern, and on probes."""
-    paced = [trial for trial in run.trials if trial.traffic not in WAITING]
-    by_pattern: dict[str, dict[str, dict[str, None]]] = {}
-    for trial in paced:
-        loads = by_pattern.setdefault(trial.pattern["name"], {}).setdefault(trial.transport, {})
-        loads[quantities.load_text(trial.load)] = None
-    sentences: dict[str, None] = {}
-    for pattern, loads_of in by_pattern.items():
-        texts = {transport: " and ".join(loads) for transport, loads in loads_of.items()}
-        if len(texts) > 1 and len(set(texts.values())) == 1:
-            sentences[f"{next(iter(texts.values()))} over {' and '.join(texts)} alike"] = None
-        elif len(texts) > 1:
-            each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
-            sentences[f"{pattern} differ: {each}"] = None
-    probed: dict[float | None, dict[str, None]] = {}  # full loads, by probe rate
-    for trial in paced:
-        if trial.traffic == "stream" and trial.probe_fps != 0:
-            full = probed.setdefault(trial.probe_fps, {})
-            filled = (trial.load.percent or 0.0) > 100.0 - PROBES_PERCENT
-            if transports.of(trial.transport).frames and filled:
-                full[quantities.load_text(trial.load)] = None
-    for rate, full in probed.items():
-        most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
-        yields = "the line can't carry both, and the load is lowered"
-        yields = f"; at {' and '.join(full)} {yields}" if full else ""
-        sentences[f"latency probes are on top of the load, {most}{yields}"] = None
-    return list(sentences)
 
 
 def _percents(plan: list[Trial]) -> dict[str, float]:

@@ -9,10 +9,10 @@ from operator import itemgetter
 
 from rich.console import Console
 
+from ..analysis.statistics import CONFIDENCE
 from ..base import format
 from ..compare.comparison import (
     BETTER,
-    CONFIDENCE,
     FEW_REPEATS,
     OTHER_LOAD,
     SHARED_MACHINE,

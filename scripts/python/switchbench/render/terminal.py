@@ -406,9 +406,8 @@ def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> 
         f"\nexpected time {format.human(expected_s)}{longest}, of it "
         f"{format.human(plan['start_s'])} to start",
     )
-    for word, key in (("load", "offered"), ("note", "notes")):
-        for line in plan[key]:
-            say(console, f"{word}: {line}", hang=2)
+    for line in plan["notes"]:
+        say(console, f"note: {line}", hang=2)
     table("plan_clauses", [
         {
             "clause": " ".join(clause[key] for key in ("id", "clause") if key in clause) or None,

@@ -34,7 +34,7 @@ from ..analysis.summary import Summary, feed
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
 from ..base.model import DeviceReset, Run, Trial
 from ..plan.chosen import locating_trial, subtest_of, trials_again
-from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
+from ..plan.documents import KEY_BYTES, PROTOCOL, peers_document, trial_document
 from ..records.collector import Collector, Expected, is_event
 from ..records.directory import (
     NODES_LOG,
@@ -250,7 +250,6 @@ class Controller:
         check_protocol(hellos)
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
-        check_rates(self._run, hellos, self._opened)
         self._watcher.stage("first barrier")
         self._nodes.send("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))
         self._nodes.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
