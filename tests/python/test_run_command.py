@@ -27,7 +27,7 @@ from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
 from switchbench.records import store
-from switchbench.records.directory import RunDirectory, load_summary, read_plan
+from switchbench.records.directory import LineFile, RunDirectory, load_summary, read_plan
 from switchbench.render.report import build
 from switchbench.run.controller import Controller, Outcome
 from switchbench.run.launch import launcher_for
@@ -177,6 +177,10 @@ def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     assert NOT_ENDED in errors
     assert KILLED not in errors
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
+    with LineFile(out / "nodes.log"):  # as a controller holds it
+        for words in (("table", out, "--again"), ("locate", out)):
+            assert "its run goes on: wait for its end" in stage.cli(*words).err
+    assert (out / "flows.9.arrows").exists()
     shown = stage.cli.prints("table", out, "--again", status=3)
     result = stage.summary()
     assert result["status"] == "partial"

@@ -19,6 +19,7 @@ the host that measured. A port is in the file once, below `ports`; all other pla
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
@@ -110,7 +111,10 @@ class RunDirectory:
 
 
 class LineFile(AbstractContextManager["LineFile"]):
-    """File of whole lines: a line is in the file when `write` returns, or not at all."""
+    """File of whole lines: a line is in the file when `write` returns, or not at all.
+
+    The file is locked while it is open: a run that goes on is known by its nodes.log.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open a file for appending; create it if it is missing."""
@@ -121,6 +125,8 @@ class LineFile(AbstractContextManager["LineFile"]):
             )
         except OSError as error:
             raise _cannot_write(self.path, error) from error
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
@@ -141,6 +147,17 @@ class LineFile(AbstractContextManager["LineFile"]):
     def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
+
+
+def refuse_running(directory: Path) -> None:
+    """Raise ConfigurationError while a run writes its tables into a directory."""
+    try:
+        with (directory / NODES_LOG).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigurationError(f"{directory}: its run goes on: wait for its end") from None
+    except OSError:  # no such file, or a file system without locks
+        return
 
 
 def default_path(conf_name: str) -> Path:

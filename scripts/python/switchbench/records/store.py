@@ -30,7 +30,7 @@ from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run, Trial
 from ..base.programs import Later
 from .collector import PROBE
-from .directory import LineFile, read_plan, write_plan
+from .directory import LineFile, read_plan, refuse_running, write_plan
 from .rows import BUCKETS, PhaseRows, Rows
 from .schema import (
     BY_PHASE,
@@ -454,8 +454,10 @@ def _rewrite(directory: Path, split: _Split | None) -> None:
     """Write all tables as Parquet, replace the old files together, then remove the streams.
 
     `split` divides rows into valid and superseded ones; None: all rows are valid, and tables
-    without streams stay unchanged. A truncated stream is kept in the directory.
+    without streams stay unchanged. A truncated stream is kept in the directory. Raise
+    ConfigurationError while the run goes on.
     """
+    refuse_running(directory)
     done: list[tuple[Path, bool]] = []  # streams; true: truncated
 
     def pieces() -> Iterator[_Piece]:
