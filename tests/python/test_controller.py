@@ -250,15 +250,6 @@ def test_a_full_disk_stops_the_run_and_what_is_there_is_whole(tmp_path: Path) ->
         assert summary["status"] == ("partial" if measured else "failed")
 
 
-def test_why_a_run_ended_has_room_or_is_said_to_have_none(tmp_path: Path) -> None:
-    directory = RunDirectory(tmp_path)
-    directory.begin_summary({"nodes": ["node"] * 20_000, "errors": []})
-    directory.end_in_place({"nodes": ["node"] * 20_000, "errors": ["the disk is full"]})
-    assert b"the disk is full" in (tmp_path / "summary.json").read_bytes()
-    with pytest.raises(RunError, match="has no room for the reason why the run ended"):
-        directory.end_in_place({"nodes": ["node"] * 30_000, "errors": []})
-
-
 def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
     with tiny_disk(tmp_path / "disk", 16) as disk, LineFile(disk / "lines") as lines:
         for _ in range(5):  # 15,000 of 16,384 bytes

@@ -29,7 +29,6 @@ from conftest import Command
 from foreign_data import FOREIGN
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import CableBundle, Site
-from switchbench.hosts import doctor
 from switchbench.labs import lab as labs_lab
 from switchbench.labs import namespaces, state, switches
 from switchbench.labs.devices import Interface, Routing
@@ -315,32 +314,6 @@ def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
     assert cabling.compared_cable(port, {}) == cabling.UNKNOWN
     (bare, *_) = site(tmp_path, wiring={}).ports
     assert cabling.compared_cable(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
-
-
-# --- who hears whom ------------------------------------------------------------------------------
-
-
-def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, list[int]]:
-    """As the engines say it: of each the places of those that answered it."""
-    return {
-        host: [i for i, other in enumerate(hosts) if (host, other) not in deaf] for host in hosts
-    }
-
-
-def test_the_fewest_hosts_are_to_blame() -> None:
-    hosts = [f"node{i}" for i in range(1, 9)]
-    heard = dict.fromkeys(hosts, doctor.ALL_HEARD)
-    assert doctor.mute_hosts(hosts, answers(hosts, set())) == heard
-    mute = {(host, "node6") for host in hosts} | {("node6", host) for host in hosts}
-    assert doctor.mute_hosts(hosts, answers(hosts, mute)) == heard | {
-        "node6": "no UDP to and from all others"
-    }
-    one = {("node2", "node7"), ("node7", "node2"), ("node3", "node7"), ("node7", "node3")}
-    assert doctor.mute_hosts(hosts, answers(hosts, one)) == heard | {
-        "node7": "no UDP to and from node2, node3"
-    }
-    alone = doctor.mute_hosts(["node1"], answers(["node1"], {("node1", "node1")}))
-    assert alone == {"node1": "no UDP to and from node1"}
 
 
 def test_a_topology_file_says_what_is_between_the_switches(tmp_path: Path) -> None:

@@ -145,11 +145,9 @@ class Deferred(Handled):
         super().__init__(self._note)
         self.name: str | None = None
         """Name of the received signal."""
-        self.twice = False
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.name is not None:
-            self.twice = True
             raise RunError(f"interrupted ({self.name}, twice)")
         self.name = signal.Signals(number).name
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from rich.console import Console
 from .. import __version__
 from ..analysis import sealing
 from ..analysis.sealing import changed_clauses, fix_clauses, seal, sign
-from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, elsewhere, gather
+from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary, gather
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.model import Run
@@ -224,7 +224,7 @@ class _Measurement:
                 with self.launcher:
                     directory.write_document(CONFIGURATION, run.effective)
                     write_plan(self.path, run)
-                    directory.begin_summary(Summary(run).finish(self._about(), [NOT_ENDED]))
+                    directory.write_summary(Summary(run).finish(self._about(), [NOT_ENDED]))
                     fix_clauses(run, directory)
                     outcome = controller.conduct(
                         self.launcher, lambda name: [str(self.engine), "--name", name], interrupt
@@ -264,7 +264,7 @@ class _Measurement:
 
         A failure of one does not prevent the others.
         """
-        args, result = self.args, self._summarize(outcome, asked)
+        args, result = self.args, self._summarize(outcome)
         try:
             if args.json:
                 common.print_json(result)
@@ -289,39 +289,27 @@ class _Measurement:
             common.say_error(fault, "run")
         return outcome.status or int(result["exit_status"])
 
-    def _summarize(self, outcome: Outcome, asked: Deferred) -> SummaryDocument:
-        """Return the written summary of the run's tables; changed clauses are a further fault."""
+    def _summarize(self, outcome: Outcome) -> SummaryDocument:
+        """Return the written summary of the run's tables, or one without trials where that fails.
+
+        A failure and changed clauses are faults of the run.
+        """
         about = self._about(round(self.before_s + time.monotonic() - self.began_s, 3))
         clauses = self.run.expectations
         changed = changed_clauses(clauses_sha256(clauses) if clauses else None, self.path)
         if changed:
             outcome.fail(RunError(changed))
-        summary = self._gather(outcome, asked)
+        try:
+            summary = gather(finish(self.path, self.run), self.path)
+        except Exception as error:  # invalid records, a full disk, too little memory
+            outcome.fail(RunError(str(error) or type(error).__name__))
+            summary = Summary(self.run)
         result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
         try:
             self.directory.write_summary(result)
-        # a full disk: a short summary with the reason may still have room
-        except SwitchbenchError as error:
+        except SwitchbenchError as error:  # a full disk: the first summary stays
             outcome.fail(error)
-            try:
-                self.directory.end_in_place(Summary(self.run).finish(about, outcome.faults))
-            except (OSError, SwitchbenchError) as second:
-                outcome.fail(RunError(str(second)))
         return result
-
-    def _gather(self, outcome: Outcome, asked: Deferred) -> Summary:
-        """Return the summary of the run's tables, or one without trials where that fails.
-
-        A failure becomes a fault of the run.
-        """
-        try:
-            return gather(finish(self.path, self.run), self.path)
-        except Exception as error:  # invalid records, a full disk, too little memory
-            outcome.fail(RunError(str(error) or type(error).__name__))
-        if not asked.twice:
-            with suppress(Exception), elsewhere(self.path) as place:  # another disk may have room
-                return gather(finish(place, self.run), place)
-        return Summary(self.run)
 
     def _write_report(self) -> None:
         """Write report.html; a failure prints a sentence and leaves the run's status."""

@@ -415,7 +415,14 @@ def engines_and_control(site: Site, processes: Sequence[Process]) -> dict[str, d
     reports = dict(zip(there, found, strict=True))
     ports |= {host: one for host, one in reports.items() if isinstance(one, str)}
     said = {host: one for host, one in reports.items() if not isinstance(one, str)}
-    heard = mute_hosts(list(there), {host: answered for host, (answered, _, _) in said.items()})
+    unheard = {
+        host: [other for place, other in enumerate(there) if place not in answered]
+        for host, (answered, _, _) in said.items()
+    }
+    heard = {
+        host: f"no UDP answer from {some(others)}" if others else ALL_HEARD
+        for host, others in unheard.items()
+    }
     return {
         "engine": {process.name: __version__ for process in able} | missing,
         "control port": heard | {host: why for host, why in ports.items() if host not in missing},
@@ -448,27 +455,6 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int
     except (ValueError, LookupError, TypeError):
         shown = line[:_SHOWN].decode(errors="replace").strip()
         return f"its engine printed an unexpected line ({shown!r})"
-
-
-def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Return the smallest set of hosts that, if faulty, explains all missing answers."""
-    pairs = {
-        (asker, hosts[place])
-        for asker, places in answered.items()
-        for place in set(range(len(hosts))).difference(places)
-    }
-    found = dict.fromkeys(answered, ALL_HEARD)
-    while pairs:
-        deaf = Counter(host for pair in pairs for host in set(pair))
-        worst, _ = max(deaf.items(), key=lambda item: (item[1], -hosts.index(item[0])))
-        mute = sorted(
-            {a if b == worst else b for a, b in pairs if worst in (a, b)}, key=hosts.index
-        )
-        mute = [host for host in mute if host != worst] or [worst]
-        whom = "all others" if len(mute) >= len(hosts) - 1 > 1 else some(mute)
-        found[worst] = f"no UDP to and from {whom}"
-        pairs = {pair for pair in pairs if worst not in pair}
-    return found
 
 
 # --- hosts of a site ------------------------------------------------------------------------------

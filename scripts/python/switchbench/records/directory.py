@@ -48,7 +48,6 @@ REPORT = "report.html"
 
 _DOCUMENTS = (".json", ".yaml")  # files read as a whole; other files are read in pieces
 _DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
-_ROOM_BYTES = 1 << 16  # bytes reserved for the reasons why a run ended
 
 
 class _Dumper(yaml.SafeDumper):
@@ -79,23 +78,6 @@ class RunDirectory:
         """Write a YAML file with all values in full."""
         text = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         replace_bytes(self.path / name, text.encode())
-
-    def begin_summary(self, summary: Mapping[str, object]) -> None:
-        """Write the summary of an unfinished run, with space for the reason of its end."""
-        content = _json(summary)
-        replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
-
-    def end_in_place(self, summary: Mapping[str, object]) -> None:
-        """Overwrite the first summary by one without trials, since the disk is full."""
-        file = self.path / SUMMARY
-        content = _json(summary)
-        room = file.stat().st_size
-        if len(content) > room:
-            raise RunError(
-                f"{file} has no room for the reason why the run ended; it shows an unfinished run"
-            )
-        with file.open("r+b") as begun:
-            begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         """Write the summary; if an error occurs, the old file remains."""
