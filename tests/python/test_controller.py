@@ -41,7 +41,7 @@ from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Repeats, Run
 from switchbench.plan.chosen import trials_again
 from switchbench.plan.documents import trial_document
-from switchbench.records.directory import LineFile, RunDirectory, read_plan, write_plan
+from switchbench.records.directory import LineFile, read_plan, write_plan
 from switchbench.records.store import Begun, finish, resume
 from switchbench.records.summary_form import summary_schema
 from switchbench.run import controller, nodes

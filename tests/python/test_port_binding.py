@@ -334,20 +334,6 @@ def test_what_the_host_needs_is_blocked(
     assert f"carr{'y' if hop == port_binding.ANY else 'ies'} the default route" in said
 
 
-def test_what_is_not_blocked(machine: Machine) -> None:
-    machine.drop(f"{DEVICES}/{A}/iommu_group")
-    assert machine.bind(A, driver="uio_pci_generic") == 0
-    assert call(machine, "restore") == 0
-    machine.file("sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y")
-    assert machine.bind(A) == 0
-    assert call(machine, "restore") == 0
-    # a neighbour in the group that is a bridge does not matter
-    machine.file(f"{DEVICES}/0000:3b:00.7/class", "0x060400")
-    machine.link(f"{DEVICES}/0000:3b:00.7/driver", "../../drivers/pcieport")
-    machine.link("sys/bus/pci/kernel/iommu_groups/8/devices/0000:3b:00.7", "x")
-    assert machine.bind(B) == 0
-
-
 # --- the real kernel ------------------------------------------------------------------------------
 
 NAMESPACE = f"sb-bind-{os.getpid()}"

@@ -209,7 +209,7 @@ def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
             run_command("node1", ["no-such-command"], name)
     finally:
         said += take_down(name)
-    assert f"{name}: up: 24 nodes of 10M on 2 modules, trunks left-right of 80M" in said
+    assert f"{name}: up: 24 nodes, 2 modules, 1 trunk" in said
     assert f"lab {name} is down" in said
 
 

@@ -42,8 +42,8 @@ from .push import libraries as linked_libraries
 
 
 ABSENT = "-"
-# Outputs of commands, each under a name like a file's.
-_LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
+# Output of lldpctl, under a name like a file's.
+_LLDP = "lldp"
 
 
 @dataclass(frozen=True)
@@ -85,22 +85,14 @@ def _gigabytes(text: str) -> str:
     return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
 
 
-_CPU = "/sys/devices/system/cpu"
-_CLOCK = "/sys/devices/system/clocksource/clocksource0"
-# Rows of every host: name, files, reader.
-_MACHINE = (
-    Fact("kernel", ("/proc/sys/kernel/osrelease",), _plain),
-    Fact("cpu", ("/proc/cpuinfo",), _after("model name")),
-    Fact("cores", (f"{_CPU}/online",), _plain),
-    Fact("isolated cores", (f"{_CPU}/isolated",), _plain),
-    # `performance, powersave` where cores differ.
-    Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or ABSENT),
-    Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
-    Fact("clock daemon", (_DAEMONS,),
-         lambda text: ", ".join(name for name in _KEEPERS if name in text.split()) or "none"),
-    Fact("memory", ("/proc/meminfo",), _gigabytes),
-    Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
-)  # fmt: skip
+def _different(text: str) -> str:
+    """Return the different words of a text: `performance, powersave` where cores differ."""
+    return ", ".join(sorted(set(text.split()))) or ABSENT
+
+
+def _keepers(text: str) -> str:
+    return ", ".join(name for name in _KEEPERS if name in text.split()) or "none"
+
 
 _GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
@@ -119,45 +111,31 @@ def _gids(layer: str | None, *texts: str | None) -> str:
     return kinds if layer != "Ethernet" or has_version_2 else f"none of RoCE version 2 ({kinds})"
 
 
-# Rows of a port, by the key that identifies it. {} is the interface, the PCI address, or the RDMA
-# device in the first file's folder; {1} is the device's port.
-_NET, _PCI_DEVICE, _IB = "/sys/class/net/{}", "/sys/bus/pci/devices/{}", "/sys/class/infiniband/{}"
+def _fact(name: str, written: str) -> Fact:
+    """Return the property that a line of facts.toml declares."""
+    path, _, how = written.partition(": ")
+    read = globals()[how[1:]] if how.startswith("=") else _after(how) if how else _plain
+    return Fact(name, (path,), read)
+
+
+_FACTS = {
+    part: [_fact(name, written) for name, written in some.items()]
+    for part, some in tomllib.loads(
+        Path(__file__).with_name("facts.toml").read_text("utf-8")
+    ).items()
+}
 _IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
-_OF_PORT = {
-    "iface": (
-        Fact("link", (f"{_NET}/operstate",), _plain),
-        Fact("speed", (f"{_NET}/speed",), _plain),
-        Fact("mtu", (f"{_NET}/mtu",), _plain),
-        Fact("driver", (f"{_NET}/device/uevent",), _after("DRIVER")),
-        Fact("numa node", (f"{_NET}/device/numa_node",), _plain),
-    ),
-    "pci": (
-        Fact("driver", (f"{_PCI_DEVICE}/uevent",), _after("DRIVER")),
-        Fact("numa node", (f"{_PCI_DEVICE}/numa_node",), _plain),
-        Fact("pcie speed", (f"{_PCI_DEVICE}/current_link_speed",), _plain),
-        Fact("pcie width", (f"{_PCI_DEVICE}/current_link_width",), _plain),
-    ),
-    "rdma": (
-        Fact("rdma firmware", (f"{_IB}/fw_ver",), _plain),
-        *(Fact(f"rdma {what}", (f"{_IB_PORT}/{what}",), _plain)
-          for what in ("state", "rate", "link_layer")),
-        Fact(
-            "rdma gids",
-            (
-                f"{_IB_PORT}/link_layer",
-                *(f"{_IB_PORT}/{kind}/{i}"
-                  for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")),
-            ),
-            _gids,
-        ),
-    ),
-}  # fmt: skip
+_GID_FILES = [
+    f"{_IB_PORT}/{kind}/{i}" for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")
+]
+_FACTS["rdma"].append(Fact("rdma gids", (f"{_IB_PORT}/link_layer", *_GID_FILES), _gids))
+_OF_PORT = ("iface", "pci", "rdma")  # keys that identify a port
 
 
 def _facts_of(key: str, named: str) -> Iterator[Fact]:
     """Yield the facts of the port that the site's key names: `rdma`, `mlx5_0/1`."""
     device, _, number = named.partition("/")
-    for fact in _OF_PORT[key]:
+    for fact in _FACTS[key]:
         yield replace(fact, paths=tuple(path.format(device, number or 1) for path in fact.paths))
 
 
@@ -181,6 +159,7 @@ MEMLOCK_BYTES = 64 << 20
 _ENGINE_TIMEOUT_S = 20
 _AF_XDP = 44  # linux/socket.h; Python lacks this constant
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+_CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _CORES_TO_POLL = 3  # engine/platform/cpu_placement.h
 
 # linux/capability.h
@@ -355,7 +334,7 @@ def _lab() -> Iterator[HostCheck]:
 def _machine() -> Iterator[HostCheck]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     yield _check("cores", OK if usable >= _CORES_TO_POLL else NOTE, f"{usable} of {present}")
-    source = _text(f"{_CLOCK}/current_clocksource") or "unknown"
+    source = _text(_CLOCK_SOURCE) or "unknown"
     yield _check("clock", OK if source in _FAST_CLOCKS else NOTE, source)
 
 
@@ -490,7 +469,7 @@ class Survey:
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
     """Query hosts for all properties and compare their values."""
     way = OpenSsh.of(site)
-    facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
+    facts = {process.name: [*_FACTS["machine"], *_of_ports(process.ports)] for process in processes}
     paths = {
         host: [path for fact in own for path in fact.paths if path.startswith("/")]
         for host, own in facts.items()

@@ -41,7 +41,7 @@ BOOT_ID = "proc/sys/kernel/random/boot_id"
 USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 # DPDK uses these devices through their kernel driver, which has to stay bound.
 BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
-NETWORK, BRIDGE = 0x02, 0x06  # PCI base classes
+NETWORK = 0x02  # PCI base class
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 TRY_S = 0.1  # interval between checks of slow kernel actions
 APPEAR_TRIES = 100  # an interface appears some time after its driver is bound
@@ -293,8 +293,6 @@ def check(args: argparse.Namespace) -> bool:
         for name in interfaces_of(pci).values():
             check_interface(pci, name)
         check_guard(pci, args.connection)
-        if args.driver == "vfio-pci":
-            check_group(pci, args.addresses)
     return False
 
 
@@ -357,29 +355,6 @@ def check_interface(pci: str, name: str) -> None:
             read(path / "parent") == name,  # software RDMA (rxe)
             f"RDMA device {path.name} sits on interface {name} and would go away with it: remove "
             f"it first (`rdma link delete {path.name}`).",
-        )
-
-
-def check_group(pci: str, addresses: list[str]) -> None:
-    """Raise BindError for a device whose IOMMU group VFIO would not release.
-
-    Every other device in the group, except bridges, must be without a kernel driver
-    (Documentation/driver-api/vfio.rst).
-    """
-    unsafe = read(at("sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) == "Y"
-    block(
-        not target(device(pci, "iommu_group")) and not unsafe,
-        f"PCI device {pci} has no IOMMU group, so vfio-pci can't have it: switch the IOMMU on in "
-        "the firmware and on the kernel's command line (intel_iommu=on), or bind to "
-        "uio_pci_generic, or allow vfio's unsafe no-IOMMU mode.",
-    )
-    for path in sorted(device(pci, "iommu_group/devices").glob("*")):
-        driver = driver_of(path.name)
-        is_bridge = number(device(path.name, "class")) >> 16 == BRIDGE
-        block(
-            path.name not in addresses and driver not in ("", "vfio-pci") and not is_bridge,
-            f"PCI device {pci} shares its IOMMU group with {path.name}, which {driver} drives: "
-            "VFIO gives groups away as a whole, so bind that too, unbind it, or use another port.",
         )
 
 
@@ -625,7 +600,10 @@ def change_driver(pci: str, driver: str) -> None:
         f"`modprobe {driver}`, then restore again.",
         3,
     )
-    problem = f"The driver {driver} does not take PCI device {pci} (the kernel's log may say why)"
+    problem = (
+        f"The driver {driver} does not take PCI device {pci} (the kernel's log may say why; "
+        "vfio-pci needs an IOMMU)"
+    )
     try:
         put(drivers / driver / "bind", pci, problem)
     except BindError:

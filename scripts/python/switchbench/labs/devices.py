@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import array
 import ctypes
-import errno
 import fcntl
 import os
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address
@@ -516,23 +515,7 @@ def wait_silence(netlink: IPRoute) -> None:
 
 # --- what this machine and this user lack to make a lab, found by trying ---
 
-# Each need is tried in an unnamed namespace, which ends with the thread that made it.
-
-
-# Each need of a lab, its kernel module, and a trial. Interfaces stay down, and the loopback
-# interface (index 1) needs only the discipline itself.
-_NEEDS: tuple[tuple[str, str, Callable[[IPRoute], object]], ...] = (
-    ("virtual Ethernet pairs", "veth",
-     lambda to: to.link("add", index=101, ifname="v0", kind="veth", peer={"ifname": "v1"})),
-    ("bridges", "bridge", lambda to: to.link("add", index=102, ifname="b0", kind="bridge")),
-    ("IFB interfaces", "ifb", lambda to: to.link("add", index=103, ifname="i0", kind="ifb")),
-    ("the TBF queueing discipline", "sch_tbf",
-     lambda to: add_shaper(to, 1, Shaper(10_000_000, 131_072, 1500))),
-    ("one of the ingress qdisc, the u32 filter and the mirred action",
-     "sch_ingress cls_u32 act_mirred", lambda to: redirect_to_ifb(to, 1, 1)),
-)  # fmt: skip
-
-_ABSENT = {errno.EOPNOTSUPP, errno.ENOENT, errno.ENODEV, errno.EINVAL}
+_MODULES = "veth bridge ifb sch_tbf sch_ingress cls_u32 act_mirred"
 _SYSCTLS_THAT_FORBID = {
     "kernel/unprivileged_userns_clone": "0",
     "user/max_user_namespaces": "0",
@@ -551,23 +534,25 @@ def missing() -> dict[str, str]:
 
 
 def _try_all() -> dict[str, str]:
+    """Try each need of a lab in an unnamed namespace, which ends with the thread.
+
+    Interfaces stay down, and the loopback interface (index 1) needs only the disciplines.
+    """
     try:
         namespaces.unshare(namespaces.CLONE_NEWNET)
     except OSError as error:
         return {f"network namespaces: {error.strerror}": "a kernel with CONFIG_NET_NS"}
-    found = {}
     with IPRoute() as netlink:
-        for what, modules, attempt in _NEEDS:
-            try:
-                attempt(netlink)
-            except NetlinkError as error:
-                reason = (
-                    "the kernel lacks this part"
-                    if error.code in _ABSENT
-                    else os.strerror(error.code)
-                )
-                found[f"{what}: {reason}"] = f"`modprobe -a {modules}` as root"
-    return found
+        try:
+            _add_veth(netlink, ("v0", "v1"), "", {})
+            _add_bridge(netlink, _BRIDGE_INDEX, "b0", "")
+            netlink.link("add", ifname="i0", kind="ifb")
+            add_shaper(netlink, 1, Shaper(10_000_000, 131_072, 1500))
+            redirect_to_ifb(netlink, 1, 1)
+        except NetlinkError as error:
+            what = f"interfaces and queues of a lab: {os.strerror(error.code)}"
+            return {what: f"`modprobe -a {_MODULES}` as root"}
+    return {}
 
 
 def _no_privilege(error: OSError) -> dict[str, str]:

@@ -30,10 +30,10 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from ..base import format
 from ..base.node_names import HOST
-from ..base.quantities import link_rate_text
 from ..topology import lab_addresses
-from ..topology.form import OVS, ROUTED, SITE, AttachedHost, Bundle, Topology
+from ..topology.form import OVS, ROUTED, SITE, Topology
 from ..topology.topology import load
 from . import devices, namespaces, state, switches
 from .state import LabError, LabFailedError
@@ -301,23 +301,10 @@ def run_command(node: str, command: Sequence[str], name: str | None = None) -> i
 
 
 def describe(topology: Topology) -> str:
-    """Return a topology's description, such as `24 nodes of 10M on 2 modules`."""
-    nodes = f"{len(topology.nodes)} nodes{_of_rates(topology.nodes)}"
-    modules = len(topology.modules)
-    where = "one module" if modules == 1 else f"{modules} modules"
-    trunks = ", ".join(
-        f"{trunk.name} of {link_rate_text(trunk.rate_bps)}" for trunk in topology.trunks
-    )
-    cables = len(topology.links)
-    between = f", {cables} link{'s' * (cables > 1)}{_of_rates(topology.links)} between nodes"
-    parts = [nodes, f" on {where}" * (modules > 0), f", trunks {trunks}" * bool(trunks)]
-    return "".join([*parts, between * (cables > 0)])
-
-
-def _of_rates(ends: Sequence[AttachedHost | Bundle]) -> str:
-    """Return the rates of links or nodes as ` of 10M`; "" for an empty list."""
-    rates = sorted({end.rate_bps for end in ends if isinstance(end, Bundle) or end.module})
-    return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
+    """Return the sizes of a topology: `24 nodes, 2 modules, 1 trunk`."""
+    parts = {"node": topology.nodes, "module": topology.modules, "trunk": topology.trunks,
+             "link": topology.links}  # fmt: skip
+    return ", ".join(format.of(len(some), noun) for noun, some in parts.items() if some)
 
 
 def _chosen(name: str | None) -> str:
