@@ -297,15 +297,8 @@ def test_of_many_settings_the_most_uneven_have_a_map(
     assert [other.name for other in others] in ([], ["heat-map-1-loss"])
     assert f"{len(maps) - 1} settings with smaller differences between pairs" in one.definition
     assert "smaller differences between pairs" not in drawn["heat-map-1"].definition
-
-
-def test_many_ranks_share_cells_that_show_the_worst() -> None:
-    axis = rates._Axis(np.arange(4), ["a to b", "c to d"], [], 2)
-    cells = np.arange(16.0).reshape(4, 4)
-    assert axis.folded(cells, np.fmin).tolist() == [[0.0, 2.0], [8.0, 10.0]]
-    assert axis.folded(cells, np.fmax).tolist() == [[5.0, 7.0], [13.0, 15.0]]
-    assert rates._block(6 * 1024 * 1024) == 1
-    assert rates._block(8 * 1024 * 1024) == 2
+    monkeypatch.setattr(rates, "_CELLS", 0)
+    assert not [*rates.maps(measured)]
 
 
 def test_the_end_of_a_transfer_is_each_flows_own(measured: Measured) -> None:

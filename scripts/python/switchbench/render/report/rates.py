@@ -7,7 +7,6 @@ properties in which series differ.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -258,14 +257,17 @@ def maps(measured: Measured) -> Iterator[Figure]:
     _, series = group(_streams(measured))
     every = [(s, *both) for s in series.values() if (both := _pairs(measured, s)) is not None]
     even = [np.nanmin(rate) / max(float(np.nanmean(rate)), 1e-9) for _, rate, _ in every]
-    shown = [one for one, e in zip(every, even, strict=True) if e in sorted(even)[:_MAPS]]
-    lossy = [bool(np.nanmax(loss, initial=0.0) > 0) for _, _, loss in shown]
-    cells = sum(rate.size * (1 + lost) for (_, rate, _), lost in zip(shown, lossy, strict=True))
-    block = _block(cells)
-    for number, ((plans, rate, loss), lost) in enumerate(zip(shown, lossy, strict=True), start=1):
-        axis = _Axis.of(measured, plans, block, len(every) - len(shown))
-        folded, (common, _) = axis.folded(rate, np.fmin), group(plans)
-        unit = unit_for([float(np.nanmax(folded))])
+    shown, room = [], _CELLS
+    for place in np.argsort(even, kind="stable")[:_MAPS]:
+        _, rate, loss = every[place]
+        lost = bool(np.nanmax(loss, initial=0.0) > 0)
+        if (cells := rate.size * (1 + lost)) <= room:
+            room -= cells
+            shown.append((place, lost))
+    for number, (place, lost) in enumerate(sorted(shown), start=1):
+        plans, rate, loss = every[place]
+        axis, (common, _) = _Axis.of(measured, plans, len(every) - len(shown)), group(plans)
+        unit = unit_for([float(np.nanmax(rate))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
         # The rate of a flow at the intended load.
@@ -273,14 +275,13 @@ def maps(measured: Measured) -> Iterator[Figure]:
         load = plans[0]["intended_load"]
         full = mean * load / share if mean and share and load else None
         yield axis.draw(
-            name, title, WORDS["map"], folded * unit.scale, "Payload", unit.name,
+            name, title, WORDS["map"], rate * unit.scale, "Payload", unit.name,
             full=full and full * unit.scale,
         )  # fmt: skip
         if lost:
             title = sentence("loss by source and destination", common)
-            folded = axis.folded(loss, np.fmax)
             yield axis.draw(
-                f"{name}-loss", title, WORDS["loss_map"], folded, "Lost frames", "%",
+                f"{name}-loss", title, WORDS["loss_map"], loss, "Lost frames", "%",
                 reversescale=True,
             )  # fmt: skip
 
@@ -319,23 +320,17 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
     return sums.reshape(size, size)
 
 
-def _block(cells: int) -> int:
-    """Return how many ports share a row, so that all maps together stay small."""
-    return max(1, math.ceil(math.sqrt(cells / _CELLS)))
-
-
 @dataclass(frozen=True)
 class _Axis:
-    """Rows and columns of a map: the ports of a plan's network, grouped if there are many."""
+    """Rows and columns of a map: the ports of a plan's network."""
 
     places: Codes  # indices into the reader's list of ports
     names: list[str]
     bounds: list[tuple[str, float, float]]  # modules with name, first and last place
-    block: int
     left: int = 0  # number of settings without a map
 
     @classmethod
-    def of(cls, measured: Measured, plans: Sequence[PlanEntry], block: int, left: int) -> _Axis:
+    def of(cls, measured: Measured, plans: Sequence[PlanEntry], left: int) -> _Axis:
         used = np.zeros(len(measured.ports), dtype=bool)
         for plan in plans:
             flows = measured.flows(plan)
@@ -345,21 +340,10 @@ class _Axis:
         names = [measured.names[place] for place in places]
         bounds: list[tuple[str, float, float]] = []
         for number, place in enumerate(places if measured.modules else ()):
-            module, at = measured.modules.get(measured.ports[place], ""), number / block - 0.5
+            module, at = measured.modules.get(measured.ports[place], ""), number - 0.5
             begin = bounds.pop()[1] if bounds and bounds[-1][0] == module else at
-            bounds.append((module, begin, at + 1 / block))
-        if block > 1:
-            rows = (names[i : i + block] for i in range(0, len(names), block))
-            names = [f"{some[0]} to {some[-1]}" for some in rows]
-        return cls(places, names, bounds, block, left)
-
-    def folded(self, cells: Matrix, worst: Any) -> Matrix:
-        """Return the cells of the axis's ports; of ports that share a row the worst."""
-        chosen: Matrix = cells[np.ix_(self.places, self.places)]
-        if self.block > 1:
-            starts = np.arange(0, len(self.places), self.block)
-            chosen = worst.reduceat(worst.reduceat(chosen, starts, axis=0), starts, axis=1)
-        return chosen
+            bounds.append((module, begin, at + 1))
+        return cls(places, names, bounds, left)
 
     def draw(
         self, name: str, title: str, definition: str, cells: Matrix, measure: str, unit: str,
@@ -367,6 +351,7 @@ class _Axis:
     ) -> Figure:  # fmt: skip
         """Return the figure of a map with lines between modules."""
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
+        cells = cells[np.ix_(self.places, self.places)]
         trace, menu, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
         side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
         line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
@@ -389,12 +374,7 @@ class _Axis:
         }
         words = "Rows and columns are ordered by module or switch, with lines between them. "
         if not inner:
-            words = "Rows and columns are in rank order: no modules or groups are "
-            words += "known. "
-        if self.block > 1:
-            words += (
-                f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
-            )
+            words = "Rows and columns are in rank order: no modules or groups are known. "
         if self.left:
             words += f"{self.left} settings with smaller differences between pairs have no map. "
         return Figure(

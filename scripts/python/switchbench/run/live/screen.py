@@ -8,10 +8,8 @@ and the final table follows it.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from statistics import median
 from typing import Self
 
 from rich.cells import cell_len, set_cell_size
@@ -61,20 +59,14 @@ class Terminal:
 
 
 _PLAIN_S = 1.0  # at most one line of progress per interval
-_MOST_FOUND = 10  # findings of one kind that are printed one by one
 
 
 class Plain:
-    """Plain view: a line per phase, at most one per second, and one per new finding.
-
-    Only the first findings of a kind are printed.
-    """
+    """Plain view: a line per phase, at most one per second."""
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Set up a view that prints to `console`."""
         self._state, self._console, self._last_s = state, console, 0.0
-        self._told: set[tuple[str | None, ...]] = set()
-        self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
         """Print the stage of the run."""
@@ -93,18 +85,7 @@ class Plain:
         self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
     def turn(self) -> None:
-        """Print new findings."""
-        for finding in self._state.findings:
-            kind = finding["kind"]
-            whose = (kind, *(finding[key] for key in ("element", "src", "dst", "port")))
-            if whose in self._told:  # only its size was refined
-                continue
-            self._told.add(whose)
-            self._kinds[kind] += 1
-            if self._kinds[kind] <= _MOST_FOUND:
-                self._say(f"found: {finding['sentence']}")
-            elif self._kinds[kind] == _MOST_FOUND + 1:
-                self._say(f"found: more findings of kind {kind}; summary.json lists all at the end")
+        """Do nothing: the findings stand below the table at the end."""
 
     def close(self) -> None:
         """Close the view, which holds no resource."""
@@ -285,36 +266,19 @@ class Screen:
         return Text(f"{shown}the worst first; Ctrl-C end{mark}", "dim")
 
 
-_FINEST = 0.01  # relative difference of rates below which ports keep the order of ranks
-_FINEST_LOSS = 0.0001
-
-
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
-    """Sort ports: suspects first, then by loss in the last phase or by missing rate.
+    """Sort ports: suspects first, then by loss in the last phase, then by delivered share.
 
-    The larger of the two shares decides; idle ports come last.
+    Idle ports come last. Shares are rounded, so that ports with negligible differences keep their
+    places.
     """
-    ports = list(ports)
 
-    def shares(port: PortState) -> tuple[float | None, ...]:
-        """Return the port's offered and delivered rates as shares of its line rate."""
-        line_bps = port.line_bps or 1
-        rates = (port.offered_bps, port.delivered_bps)
-        return tuple(None if bps is None else bps / line_bps for bps in rates)
-
-    every = list(zip(*map(shares, ports), strict=True))
-    usual = [median([one for one in way if one is not None] or [0.0]) for way in every]
-
-    def badness(port: PortState) -> tuple[bool, bool, float, int]:
-        own = shares(port)
-        ways = zip(own, usual, strict=True)
-        behind = [1.0 - one / most for one, most in ways if one is not None and most > 0]
-        lost = (port.phase_lost_percent or 0.0) / 100.0
-        # Rounded shares, so that ports with negligible differences keep their places.
-        coarse = max(
-            int(lost / _FINEST_LOSS) * _FINEST_LOSS, int(max(behind, default=0) / _FINEST) * _FINEST
-        )
-        return not port.suspect, own == (None, None), -coarse, port.place
+    def badness(port: PortState) -> tuple[bool, bool, float, float, int]:
+        delivered_bps = port.delivered_bps
+        idle = port.offered_bps is None and delivered_bps is None
+        share = 1.0 if delivered_bps is None else round(delivered_bps / (port.line_bps or 1), 2)
+        lost_percent = round(port.phase_lost_percent or 0.0, 2)
+        return not port.suspect, idle, -lost_percent, share, port.place
 
     return sorted(ports, key=badness)
 
