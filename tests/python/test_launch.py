@@ -237,7 +237,7 @@ def test_a_run_that_nobody_is_left_for_is_refused(
     conf.write_text(f"{conf.read_text()}on_missing: {missing}\n")
     known = [f"--set=site.control.addresses.node{i}=127.0.0.{i}" for i in range(1, 5)]
     said = cli.refuses("run", conf, *known, "--out", tmp_path / "out", status=3)
-    assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
+    assert "switchbench: 4 hosts can't be used (node1, node2, node3, node4): node1: it" in said
     assert not (tmp_path / "out").exists()
 
 

@@ -369,7 +369,7 @@ def test_each_changed_byte_is_named_by_file(directory: Path, name: str, cli: Com
         flip(path, position)
         status, out, err = cli("verify", directory)
         assert (status, f"NO file       {name} was changed\n" in out) == (2, True)
-        assert err == f"switchbench: {directory} can't be relied on: {name} was changed [SB-SIGN]\n"
+        assert err == f"switchbench: {directory} is not trustworthy: {name} was changed [SB-SIGN]\n"
         path.write_bytes(whole)
 
 

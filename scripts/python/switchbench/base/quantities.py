@@ -38,7 +38,9 @@ class Quantity:
         """Return the number in the smallest unit; ValueError for an invalid text."""
         found = _NUMBER.fullmatch(_text(value).strip())
         if found is None:
-            raise ValueError(f"found {shown(value)}, but {self.name} is needed, as {self.example}")
+            raise ValueError(
+                f"found {shown(value)}, but {self.name} is needed, such as {self.example}"
+            )
         if len(found[1]) > _DIGITS_MOST:
             raise ValueError(
                 f"{shown(value)} has {len(found[1])} digits, and at most {_DIGITS_MOST} can be read"
@@ -142,7 +144,7 @@ def rate_bps(value: object) -> int:
     """Parse a rate such as `100Mbit` to bit/s."""
     number = RATE.whole(value)
     if number == 0:
-        raise ValueError("a rate of 0 carries nothing")
+        raise ValueError("a rate above 0 is needed")
     return number
 
 
@@ -158,7 +160,7 @@ def link_rate_bps(value: object) -> int:
         return UNSHAPED
     number = _LINK_RATE.whole(value)
     if number == 0:
-        raise ValueError("a rate of zero carries nothing (a link without a limit is `unlimited`)")
+        raise ValueError("a rate above 0 is needed (a link without a limit is `unlimited`)")
     if number < _LINK_RATE_LEAST_BPS:
         raise ValueError(f"{shown(value)} is less than the smallest rate, 1kbit")
     return number
@@ -179,7 +181,7 @@ def per_second(value: object) -> float:
     number, slash, second = _text(value).replace(" ", "").partition("/")
     if number == "0" or (slash and second == "s"):
         return float(COUNT.parse(number))
-    raise ValueError(f"found {shown(value)}, but a rate per second is needed, as 1000/s, or 0")
+    raise ValueError(f"found {shown(value)}, but a rate per second is needed, such as 1000/s, or 0")
 
 
 def count(value: object) -> int:
@@ -213,7 +215,7 @@ def load(value: object) -> Load:
             f"layer 1 (100Mbit) or frames/s (10kfps){meant(unit, _LOAD_WORDS) if unit else ''}"
         )
     if float(found[1]) == 0:
-        raise ValueError("a load of 0 sends nothing")
+        raise ValueError("a load above 0 is needed")
     if unit in PERCENT.units:
         percent = float(PERCENT.parse(value))
         if percent > _PERCENT_MOST:

@@ -99,7 +99,9 @@ def topology_import_command(args: argparse.Namespace) -> int:
             name = "" if path == "-" else Path(path).stem
             for host, said in cabling.lldp_outputs(_content(path), name, _source(path)).items():
                 if host in texts:
-                    raise ConfigurationError(f"{_source(path)}: is a second output of {host}")
+                    raise ConfigurationError(
+                        f"{_source(path)}: holds output of {host}, and an earlier file does, too"
+                    )
                 texts[host] = said
         several = len(args.lldp) > 1
         place = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])

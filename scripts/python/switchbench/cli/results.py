@@ -137,7 +137,7 @@ def verify_command(args: argparse.Namespace) -> int:
         if holds is False:
             failures.append(words)
     if failures:
-        raise ConfigurationError(f"{args.directory} can't be relied on: {'; '.join(failures)}")
+        raise ConfigurationError(f"{args.directory} is not trustworthy: {'; '.join(failures)}")
     return 0
 
 

@@ -203,7 +203,7 @@ def _percent(value: object) -> int:
     """Parse a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
     if number is None or number > 100 or number != int(number):
-        raise needed(value, "whole percent, 0% to 100%, are needed, as 50%")
+        raise needed(value, "whole percent, 0% to 100%, are needed, such as 50%")
     return int(number)
 
 
@@ -435,7 +435,7 @@ def _written_flows(value: tuple[Flow, ...]) -> list[list[object]]:
 def _swept(value: object) -> dict[str, list[Any]]:
     """Parse a sweep: a list of values per parameter (dotted below a transport's name)."""
     if not isinstance(value, dict) or not value:
-        raise needed(value, "a mapping is needed, as {count: [4, 8]}")
+        raise needed(value, "a mapping is needed, such as {count: [4, 8]}")
     for key, values in value.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
@@ -461,12 +461,12 @@ def cores(value: object) -> tuple[int, ...]:
     """Parse cores in written order: a cpuset (`2-5,8`), a list of numbers, or one number."""
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
-        raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
+        raise needed(value, 'cores are needed, such as "2-5" or [2, 3]')
     found: list[int] = []
     for one in words:
         first, dash, last = str(one).strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise needed(one, 'a core or a span of cores is needed, as "2-5"')
+            raise needed(one, 'a core or a span of cores is needed, such as "2-5"')
         span = range(int(first), int(last if dash else first) + 1)
         if not span or span[-1] >= CORES_MOST:
             raise ValueError(
@@ -503,7 +503,7 @@ def _hosts(value: object) -> list[str]:
 def _wiring(value: object) -> dict[str, tuple[str, str]]:
     """Parse wiring: a mapping of ports to a switch and its port."""
     if not isinstance(value, dict):
-        raise needed(value, "a mapping is needed, as {node1:e0: [switch, port]}")
+        raise needed(value, "a mapping is needed, such as {node1:e0: [switch, port]}")
     for name, ends in value.items():
         if not isinstance(ends, list) or len(ends) != 2:
             raise ValueError(f"{name}: needs [switch, switch port]")
@@ -517,7 +517,7 @@ def _rdma_port(value: object) -> str:
     """Parse an RDMA device and port such as `mlx5_2/1`; the port is 1 by default."""
     found = re.fullmatch(_RDMA, value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[2] or 1) <= 255:
-        raise needed(value, "an RDMA device and its port are needed, as mlx5_2/1")
+        raise needed(value, "an RDMA device and its port are needed, such as mlx5_2/1")
     return f"{found[1]}/{int(found[2] or 1)}"
 
 

@@ -86,7 +86,7 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
-                f"{path} can't be kept in {folder}: {error.strerror}"
+                f"{path} can't be copied into {folder}: {error.strerror}"
             ) from error
         replace_bytes(place, content)
         kept = f"{ORIGINALS}/{place.name}"

@@ -395,7 +395,7 @@ def _limit_words(limits: Sequence[Entry]) -> str:
     if late := m.greatest(limit.get("start_delay_ms") for limit in limits):
         words.append(f"start up to {late:.1f} ms late")
     if off := m.greatest(limit.get("window_error_percent") for limit in limits):
-        words.append(f"window up to {off:.1f} % off its length")
+        words.append(f"window up to {off:.1f} % longer or shorter than agreed")
     if (idle := m.least(limit.get("cpu_idle_percent") for limit in limits)) is not None:
         words.append(f"the lab's CPUs idle {idle:.1f} % of the time")
     return ", ".join(words)

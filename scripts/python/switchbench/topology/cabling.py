@@ -378,5 +378,5 @@ def _medium_bps(neighbour: Neighbour, where: str, rate_bps: int | None) -> int:
         )
     bps = round(float(f"{found[1]}.{found[2] or 0}") * (1e9 if found[3] else 1e6))
     if not bps:
-        raise ConfigurationError(f"{where}: {neighbour.medium}: a rate of zero carries nothing")
+        raise ConfigurationError(f"{where}: {neighbour.medium}: a rate above 0 is needed")
     return bps

@@ -52,7 +52,7 @@ def refuse(missing: Mapping[str, str]) -> None:
     if len(missing) == 1:
         raise RunError(reasons)
     if missing:
-        raise RunError(f"{len(missing)} hosts can't take part ({some(missing)}): {reasons}")
+        raise RunError(f"{len(missing)} hosts can't be used ({some(missing)}): {reasons}")
 
 
 # --- processes ------------------------------------------------------------------------------------
