@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,13 +20,8 @@ from golden import unpack
 from recorded import fed, replace_rows, results, rows_in
 from switchbench.analysis import sealing
 from switchbench.analysis.judge import (
-    SAMPLES_MOST,
-    JudgedValue,
-    ValueLocation,
     clause_judges,
     exit_status,
-    keep,
-    together,
 )
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
@@ -124,22 +118,6 @@ def test_canonical_form() -> None:
     assert canonical([spec]) == text.encode()
     assert clauses_sha256([spec]) == hashlib.sha256(text.encode()).hexdigest()
     assert clauses_sha256([spec | {"require": "== 1"}]) != clauses_sha256([spec])
-
-
-@pytest.mark.parametrize("reduce", ["min", "max", "sum", "known"])
-def test_samples_of_many_phases_take_no_more_memory(reduce: str) -> None:
-    """A few samples have the value, place and doubts of all."""
-    rng, places = random.Random(1), [ValueLocation(1, 0, "p", "n", i, port="a") for i in range(40)]
-    for values in [(None,), (None, 0), (0, 1), (None, 0, 1, 2), (3,), (0, 1, 2, 3)]:
-        kept: list[JudgedValue] = []
-        every = [JudgedValue(rng.choice(values), at, rng.random() < 0.02) for at in places]
-        for number, sample in enumerate(every, start=1):
-            keep(kept, sample, reduce)
-            assert len(kept) <= SAMPLES_MOST
-            assert together(kept, reduce) == together(every[:number], reduce)
-            assert (None in [one.value for one in kept]) == (
-                None in [one.value for one in every[:number]]
-            )
 
 
 def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:

@@ -132,36 +132,23 @@ class JudgedValue(NamedTuple):
     value: float | None
     at: ValueLocation
     limited: bool = False  # true: the tester limits the value
+    is_open: bool = False  # true: a value of several phases, of which one is unknown
 
+    def joined(self, other: JudgedValue, reduce: str) -> JudgedValue:
+        """Reduce this value and one of another phase to one value, with its place.
 
-def together(samples: Sequence[JudgedValue], reduce: str) -> JudgedValue:
-    """Reduce the values of several phases to one value, with its place.
-
-    The place is the phase that has exactly this value; else the trial, if all values are of one
-    trial.
-    """
-    known = [sample.value for sample in samples if sample.value is not None]
-    value = m.REDUCERS[reduce](known) if known else None
-    place = next((sample.at for sample in samples if sample.value == value), None)
-    if place is None:
-        trials = {ValueLocation(*sample.at[:3]) for sample in samples if sample.value}
-        place = trials.pop() if len(trials) == 1 else ValueLocation()
-        place = place._replace(port=samples[0].at.port)
-    return JudgedValue(value, place, any(sample.limited for sample in samples))
-
-
-SAMPLES_MOST: Final = 8  # samples kept until they are reduced to one
-
-
-def keep(samples: list[JudgedValue], sample: JudgedValue, reduce: str) -> None:
-    """Append a sample; above SAMPLES_MOST, replace the samples by their reduced value.
-
-    A run has millions of samples: one for each phase and port.
-    """
-    samples.append(sample)
-    if len(samples) > SAMPLES_MOST:
-        unknown = [one for one in samples if one.value is None]
-        samples[:] = [together(samples, reduce), *unknown[:1]]
+        The place is the phase that has exactly this value; else the trial, if both values are of
+        one trial. A run has millions of values, so they are reduced one by one.
+        """
+        both = (self, other)
+        value = m.REDUCERS[reduce]([one.value for one in both if one.value is not None])
+        place = next((one.at for one in both if one.value == value), None)
+        if place is None:
+            trials = {ValueLocation(*one.at[:3]) for one in both}
+            place = trials.pop() if len(trials) == 1 else ValueLocation()
+            place = place._replace(port=self.at.port)
+        is_open = any(one.is_open or one.value is None for one in both)
+        return JudgedValue(value, place, self.limited or other.limited, is_open)
 
 
 @dataclass
@@ -178,7 +165,7 @@ class ClauseJudge:
     worst_badness: float = 0.0
     # heap of the worst failures: badness, order, value
     failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)
-    gathered: dict[Any, list[JudgedValue]] = field(default_factory=dict)
+    gathered: dict[Any, JudgedValue] = field(default_factory=dict)
     # by port: why its host may be the limit
     limits: dict[str, str] = field(default_factory=dict)
     trials: set[TrialKey] = field(default_factory=set)
@@ -204,8 +191,9 @@ class ClauseJudge:
                 self._judge(sample)
             else:
                 key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
-                samples = self.gathered.setdefault(key, [])
-                keep(samples, sample, self.clause.measure.over_phases)
+                before = self.gathered.get(key)
+                joined = before and before.joined(sample, self.clause.measure.over_phases)
+                self.gathered[key] = joined or sample
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
         """Judge the entry of a plan, if the clause judges pattern totals."""
@@ -230,9 +218,8 @@ class ClauseJudge:
         repeats that were skipped because the mean was already conclusive.
         """
         wanted = self.wanted - not_needed
-        for samples in self.gathered.values():
-            value, place, limited = together(samples, self.clause.measure.over_phases)
-            is_open = limited or any(sample.value is None for sample in samples)
+        for value, place, limited, lacks in self.gathered.values():
+            is_open = limited or lacks
             if is_open and value is not None and self._is_past_saving(value):
                 self._judge(JudgedValue(value, place))
             else:

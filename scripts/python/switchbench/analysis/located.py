@@ -50,7 +50,7 @@ from .location.facts import (
 )
 from .location.inference import locate
 from .location.wired import paths_of
-from .tester import SOME_RANK, without_hosts
+from .tester import without_hosts
 
 MOST_FLOWS = 100  # flows or ports with a finding of one kind
 MOST_UNTESTED = 100
@@ -263,7 +263,7 @@ class Locator:
             columns |= {name: column for name, column in judged.items() if column.any()}
         columns |= _rates(result, trial)
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
-        every = bool(limited) and (SOME_RANK in limited or (self._lab and not frames))
+        every = bool(limited) and self._lab and not frames
         hosts = [self._number[name] for name in limited if name in self._number]
         columns["limited"] = np.isin(src, hosts) | np.isin(dst, hosts) | every | flows.window_off
         if not np.isnan(retransmitted := flows["retransmitted_segments"]).all():
@@ -454,15 +454,14 @@ def _suspect(one: Suspect, site: Site) -> Entry:
 
 
 def _expected(one: Oversubscription, site: Site) -> Entry:
-    return {
-        "element": filled("ElementEntry", one.element),
-        "ports": _ports_at(one.element, site),
-        "transport": one.transport,
-        "offered_mbps": one.offered_bps / m.MEGA,
-        "line_mbps": one.element.line_bps / m.MEGA,
-        "frames": one.frames,
-        "phases": one.phases,
-    }
+    return filled(
+        "OversubscriptionEntry",
+        one,
+        element=filled("ElementEntry", one.element),
+        ports=_ports_at(one.element, site),
+        offered_mbps=one.offered_bps / m.MEGA,
+        line_mbps=one.element.line_bps / m.MEGA,
+    )
 
 
 # --- the summary's `findings` --------------------------------------------------------------------

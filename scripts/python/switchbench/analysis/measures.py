@@ -179,8 +179,7 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
             shaped = 8.0 * payload * (segment + overhead) / segment
     frames = flows[f"{end}_window_frames"]
     bits = 8.0 * (flows[f"{end}_window_frame_bytes"] + FRAME_OVERHEAD_L1 * frames)
-    found: Floats = np.where(np.isnan(bits), shaped, bits)
-    return found
+    return np.where(np.isnan(bits), shaped, bits)
 
 
 def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
@@ -198,8 +197,7 @@ def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
 def per_second(amount: Floats, span_ns: Floats) -> Floats:
     """Return the rate per second of an amount over a window in ns; NaN for a window of 0 ns."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found: Floats = np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
-    return found
+        return np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
 
 
 def payload_bps(flows: PhaseFlows) -> Floats:
@@ -227,8 +225,7 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
     offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
-    found: Floats = np.where(or_zero(sent) == 0, offered, scaled)
-    return found
+    return np.where(or_zero(sent) == 0, offered, scaled)
 
 
 # --- lost frames and drops -----------------------------------------------------------------------
@@ -254,8 +251,7 @@ def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
 def loss_percent(flows: PhaseFlows) -> Floats:
     """Return the percentage of each flow's offered frames that were lost."""
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: no frame was offered
-        found: Floats = 100.0 * lost_frames(flows) / flows["sent_frames"]
-    return found
+        return 100.0 * lost_frames(flows) / flows["sent_frames"]
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
@@ -264,8 +260,7 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
     A surplus is a fault of counting.
     """
     more = flows["received_frames"] - flows["sent_frames"]
-    found: Floats = or_zero(np.maximum(more, 0.0))
-    return found
+    return or_zero(np.maximum(more, 0.0))
 
 
 # --- columns of flows that follow from others ----------------------------------------------------

@@ -45,7 +45,6 @@ from . import measures as m
 from .tester import (
     SHORT_SHARE_LAB,
     SHORT_SHARE_SITE,
-    SOME_RANK,
     displaced_frames,
     host_limits,
     loss_location,
@@ -367,8 +366,7 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
     """Return True for each span before the last span of its flow in which `something` is true."""
     last = np.full(int(flow.max(initial=-1)) + 1, -1)
     last[flow[something]] = np.flatnonzero(something)
-    found: Bools = np.arange(len(flow)) < last[flow]
-    return found
+    return np.arange(len(flow)) < last[flow]
 
 
 def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
@@ -397,7 +395,6 @@ def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
     furthest = np.argsort(percent, kind="stable")[:LOWEST_SHOWN]
     return {
         "count": int(count.max(initial=0)),
-        "length_s": m.median(span_ms / count / 1e3),
         "min": None if slowest is None else slowest["mbps"],
         "slowest": slowest,
         "lowest": [entry(place) for place in furthest.tolist()],
@@ -645,9 +642,8 @@ class PortTable:
         # Ports with a flow that begins or ends at a host that was the limit.
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
         if limited:
-            every = self._one_host or SOME_RANK in limited
             pairs = result.flows.pairs
-            limited.update(*[ends for ends in pairs if every or not limited.isdisjoint(ends)])
+            limited.update(*[ends for ends in pairs if self._one_host or limited & {*ends}])
         lost = m.lost_frames(result.flows)
         for number, name, shares in (
             (0, "src", result.shares.source),

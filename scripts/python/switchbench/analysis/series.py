@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
@@ -76,7 +77,8 @@ def _point(size: int, flows: Flows) -> Entry:
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
     figures = {"min": whole.min_ns, "mean": whole.mean_ns, "p50": whole.quantile_ns(0.5),
                "p99": whole.quantile_ns(0.99), "max": whole.max_ns}  # fmt: skip
-    slow = {"mean_us": half_us(mean_ns), "bandwidth_mbps": m.ratio(8 * size, half_us(mean_ns))}
+    slow_mbps = m.ratio(8 * size, half_us(mean_ns))
+    slow = {"src": slowest[0], "dst": slowest[1], "bandwidth_mbps": slow_mbps}
     return {
         "size": size,
         "round_trips": whole.count,
@@ -84,7 +86,7 @@ def _point(size: int, flows: Flows) -> Entry:
         "flows": len(flows),
         "latency_us": {name: half_us(ns) for name, ns in figures.items()},
         "bandwidth_mbps": m.ratio(8 * size, half_us(whole.mean_ns)),
-        "slowest": slow | {"src": slowest[0], "dst": slowest[1]} if known else None,
+        "slowest": slow if known else None,
     }
 
 
@@ -266,48 +268,17 @@ _TRANSPORT = attrgetter("transport")
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 
-@dataclass
-class TransportSeries:
+class TransportSeries(NamedTuple):
     """Repeats of one transport at one setting: one plan for each repeat."""
 
     transport: str
     options: Entry  # options of the transport that the configuration varies
-    plans: list[PlanEntry] = field(default_factory=list)
-
-    @property
-    def load(self) -> str:
-        """Return the intended load in a form that identifies it."""
-        return json.dumps(self.plans[0]["load"], sort_keys=True)
-
-    @property
-    def asked(self) -> float:
-        """Return the intended load as a number to sort by: percent of line if known."""
-        share = self.plans[0]["intended_load"]
-        return float(next(iter(self.plans[0]["load"].values())) if share is None else share)
-
-    @property
-    def message_bytes(self) -> int | None:
-        """Return the payload bytes of a message or frame; None for a mix, or if none arrived."""
-        plan = self.plans[0]
-        if plan["size_unit"] == "message":
-            return plan["size"] if isinstance(plan["size"], int) else None
-        frames = m.total_int(plan["delivered_frames"] for plan in self.plans)
-        payload = m.total_int(plan["delivered_bytes"] for plan in self.plans)
-        if isinstance(plan["size"], list) or not frames or payload is None:
-            return None
-        return round(payload / frames)
-
-    @property
-    def rate(self) -> float | None:
-        """Return the mean payload rate of a flow over the repeats, in Mbit/s."""
-        return m.mean(plan["throughput"]["mean"] for plan in self.plans)
-
-    @property
-    def cpu_per_gb(self) -> float | None:
-        """Return the CPU seconds of all machines per GB of payload, over all repeats."""
-        seconds = m.total(plan["cpu_s"] for plan in self.plans)
-        delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
-        return m.ratio(seconds, delivered, m.GIGA)
+    plans: list[PlanEntry]
+    load: str  # the intended load in a form that identifies it
+    asked: float  # the intended load as a number to sort by: percent of line if known
+    message_bytes: int | None  # payload of a message or frame; None for a mix, or if none arrived
+    rate: float | None  # mean payload rate of a flow over the repeats, Mbit/s
+    cpu_per_gb: float | None  # CPU seconds of all machines per GB of payload, over all repeats
 
 
 def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry]) -> list[Entry]:
@@ -335,12 +306,29 @@ def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry])
 
 def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
     """Yield the series of one traffic matrix, by transport and setting."""
-    found: dict[str, TransportSeries] = {}
-    for plan in plans:
-        own = {key: value for key, value in plan["parameters"].items() if "." in key}
-        setting = json.dumps([plan["transport"], own, plan["size"], plan["load"]], sort_keys=True)
-        found.setdefault(setting, TransportSeries(plan["transport"], own)).plans.append(plan)
-    yield from found.values()
+
+    def options(plan: PlanEntry) -> Entry:
+        return {key: value for key, value in plan["parameters"].items() if "." in key}
+
+    def setting(plan: PlanEntry) -> str:
+        own = [plan["transport"], options(plan), plan["size"], plan["load"]]
+        return json.dumps(own, sort_keys=True)
+
+    for some in by(plans, setting).values():
+        first, load, share = some[0], some[0]["load"], some[0]["intended_load"]
+        counts = ("delivered_bytes", "delivered_frames", "cpu_s")
+        payload, frames, cpu_s = (m.total(plan[key] for plan in some) for key in counts)
+        size = first["size"] if first["size_unit"] == "message" else m.ratio(payload, frames)
+        yield TransportSeries(
+            first["transport"],
+            options(first),
+            some,
+            json.dumps(load, sort_keys=True),
+            float(next(iter(load.values())) if share is None else share),
+            None if size is None or isinstance(first["size"], list) else round(size),
+            m.mean(plan["throughput"]["mean"] for plan in some),
+            m.ratio(cpu_s, payload, m.GIGA),
+        )
 
 
 def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:

@@ -67,8 +67,7 @@ def greatest_by_chance(count: Floats) -> Floats:
     The limit assumes a normal distribution with the coefficient's exact mean and variance (Moran
     1948), computed about the sample's own mean.
     """
-    limit: Floats = (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
-    return limit
+    return (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
 
 
 @dataclass(frozen=True)
@@ -263,8 +262,6 @@ class RepeatTable:
             measure=STEP_MEASURE if by_steps else MEASURE,
             unit="us" if by_steps else "Mbit/s",
             values=values,
-            min_repeats=repeats.least,
-            max_repeats=repeats.most,
             target_ci_width_percent=None if width is None else 100 * width,
             confidence_percent=100 * CONFIDENCE,
             ci_width_percent=None

@@ -62,18 +62,13 @@ class Measurement:
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
         self.method = None if isinstance(method, str) else method
-        self.search: Search | None = None
-        if not isinstance(method, str):
-            self.search = search_of(run, planned, method, used_s)
+        found = None if self.method is None else search_of(run, planned, self.method, used_s)
+        self.search: Search | None = found
 
     @property
     def trial(self) -> ProposedTrial | None:
         """Return the next trial to measure; None when the measurement is complete."""
         return None if self.search is None else self.search.trial
-
-    def has(self, key: str) -> bool:
-        """Return whether the subtest's table has the column `key`."""
-        return any(value.key == key for value in self.subtest.values)
 
     def answer(self, facts: TrialFacts) -> None:
         """Store the result of the trial that `trial` returned."""
@@ -107,28 +102,14 @@ class Measurement:
 
         One row without values if nothing could be measured.
         """
-        return self._rows(self.results if self._trials else ())
+        return self.rows_of(self.results if self._trials else ())
 
-    def failed_rows(self) -> list[dict[str, float | None]]:
-        """Return the rows that a search would have if the min of its range had held.
-
-        They are upper limits of the device's values, if a larger value is better. [] for a search
-        that did not fail at the min.
-        """
-        if not any(one.outcome.end is End.LOSS_AT_MIN for one in self.results):
-            return []
-        return self._rows(tuple(one.held_at_min() for one in self.results))
-
-    def _rows(self, results: tuple[SearchResult, ...]) -> list[dict[str, float | None]]:
+    def rows_of(self, results: tuple[SearchResult, ...]) -> list[dict[str, float | None]]:
+        """Return the rows of the subtest's table for given results of its search."""
         keys = [value.key for value in self.subtest.values]
         found = self.subtest.rows(self._measured(results)) if results else {}
         rows = [found] if isinstance(found, dict) else found or [{}]
         return [{key: row.get(key) for key in keys} for row in rows]
-
-    @property
-    def is_judged(self) -> bool:
-        """Return whether the device, not only the tester, determined a result."""
-        return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
         """Return a sentence on how the measurement ended, and whether it is complete."""
@@ -309,7 +290,8 @@ def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
     about = [
         one
         for one in course.every
-        if one.has(key) and matches(clause.spec.get("where") or {}, one.planned)
+        if key in {value.key for value in one.subtest.values}
+        and matches(clause.spec.get("where") or {}, one.planned)
     ]
     ended = [one for one in about if one.outcome()[1]]
     values = [(row.get(key), words_of(one, row)) for one in ended for row in one.rows()]
@@ -341,10 +323,14 @@ def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
 
 
 def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
-    """Yield upper limits from searches that fail at the min, if these violate the clause."""
-    if clause.measure.better != MORE or clause.sign not in (">=", ">"):
+    """Yield upper limits from searches that fail at the min, if these violate the clause.
+
+    The limits are the values that the search would have if the min of its range had held.
+    """
+    failed = any(one.outcome.end is End.LOSS_AT_MIN for one in measured.results)
+    if not failed or clause.measure.better != MORE or clause.sign not in (">=", ">"):
         return
-    for row in measured.failed_rows():
+    for row in measured.rows_of(tuple(one.held_at_min() for one in measured.results)):
         value = row.get(key)
         if value is not None and value <= clause.limit:
             yield value, f"{words_of(measured, row)}, which fails at the min of its range"
@@ -468,7 +454,7 @@ def nothing_judged(
         return None
     if course is not None:
         searches = course.every
-        if any(measured.is_judged for measured in searches):
+        if any(one.outcome.is_of_device for measured in searches for one in measured.results):
             return None
         first = searches[0].outcome()[0] if searches else ""
         return f"nothing could be judged: {format.of(len(searches), 'measurement')}. {first}"

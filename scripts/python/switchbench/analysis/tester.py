@@ -15,6 +15,7 @@ that fills up in silence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -187,8 +188,7 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
     explained = np.zeros(len(result.flows))
     for _, end, drops in _causes(result):
         explained += drops[result.flows.ends(end).place]
-    found: Floats = np.maximum(m.lost_frames(result.flows) - explained, 0.0)
-    return found
+    return np.maximum(m.lost_frames(result.flows) - explained, 0.0)
 
 
 def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
@@ -264,8 +264,7 @@ def _receiver_host(ports: Rows) -> Floats:
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
     missing = np.maximum(ports.floats("hardware_received") - taken, 0.0)
-    found: Floats = ports.floats("dropped_receive") + m.or_zero(missing)
-    return found
+    return ports.floats("dropped_receive") + m.or_zero(missing)
 
 
 # --- limits of the tester -------------------------------------------------------------------------
@@ -276,7 +275,6 @@ SHORT_SHARE_LAB = 0.03
 CPU_IDLE_SHARE = 0.05  # with a smaller idle share, no CPU of the lab was free
 LATE_MS = 5.0  # a rank that starts later than this counts as late
 WINDOW_SHARE = 0.01  # relative error that an end's window may have
-SOME_RANK = "a rank"  # name of a late rank that no record identifies
 MORE = 1.005  # multiple of the line rate that may be measured: clocks differ, and senders catch up
 # share of a slow link's missing capacity that a port must also lose in its receive direction
 BOTH_WAYS = 0.5
@@ -284,32 +282,23 @@ BOTH_WAYS = 0.5
 PAUSE_BITS = 65_535 * 512
 
 
-def _limit(
-    port: str, pauses: int = 0, dropped_frames: int | None = None, **percents: float
-) -> Entry:
+def _limit(port: str, pauses: int = 0, **seen: float) -> Entry:
     """Return the summary's entry on why a host may have been the limit.
 
     `pauses`: received PAUSE frames, too few to explain that the host sent less than intended.
+    `seen`: values of the entry's keys.
     """
+    dropped = format.of(int(seen.get("dropped_frames", 0)), "frame")
     words = {
         "shortfall_percent": "offered {:.1f} % less than intended"
         + (f", PAUSE frames received: {pauses}" if pauses else ""),
+        "dropped_frames": f"{dropped} dropped in the host",
         "start_delay_ms": "started {:.1f} ms late",
         "window_error_percent": "its window was {:.1f} % off the agreed length",
         "cpu_idle_percent": "received less than its load, lab CPUs idle {:.1f} % of the time",
     }
-    reasons = [text.format(percents[name]) for name, text in words.items() if name in percents]
-    if dropped_frames is not None:
-        dropped = f"{format.of(dropped_frames, 'frame')} dropped in the host"
-        reasons.insert("shortfall_percent" in percents, dropped)
-    known = {"start_delay_ms": None, "window_error_percent": None, **percents}
-    return filled(
-        "TesterLimitEntry",
-        known,
-        port=port,
-        dropped_frames=dropped_frames,
-        reason=", ".join(reasons),
-    )
+    reasons = (text.format(seen[name]) for name, text in words.items() if name in seen)
+    return filled("TesterLimitEntry", seen, port=port, reason=", ".join(reasons))
 
 
 _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_frames",
@@ -333,8 +322,7 @@ def explains_all(result: m.PhaseResult) -> bool:
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
     """Return True for each flow whose window at either end is not as long as agreed."""
     off = [_off(flows, end, window_s) > WINDOW_SHARE for end in ("sent", "received")]
-    found: Bools = off[0] | off[1]
-    return found
+    return off[0] | off[1]
 
 
 def host_limits(
@@ -377,7 +365,9 @@ def host_limits(
         )
         if bits[place] > pauses.get(name, 0) * PAUSE_BITS and not both_ways:
             short[name] = percent
-    late = _late(ports, nodes)
+    agreed_ns = next((at_ns for at_ns in nodes.floats("start_run_ns").tolist() if at_ns > 0), nan)
+    starts = _by_port(ports, (ports.floats("start_run_ns") - agreed_ns) / 1e6)
+    late = {name: delay_ms for name, delay_ms in starts.items() if delay_ms > LATE_MS}
     off: dict[str, float] = {}
     for place, end in enumerate(("sent", "received")):
         shares = _off(flows, end, window_s)
@@ -385,15 +375,15 @@ def host_limits(
             port = flows.pairs[flow][place]
             off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
     drops = {name: int(count) for name, count in host_drops.items() if count}
-    limits = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
+    limits: dict[str, Mapping[str, float]] = {
+        "shortfall_percent": short, "dropped_frames": drops, "start_delay_ms": late,
+        "window_error_percent": off,
+    }  # fmt: skip
     return [
         _limit(
-            name,
-            int(pauses.get(name, 0)),
-            drops.get(name),
-            **{key: found[name] for key, found in limits.items() if name in found},
+            name, int(pauses.get(name, 0)), **{k: v[name] for k, v in limits.items() if name in v}
         )
-        for name in sorted(set().union(drops, *limits.values()))
+        for name in sorted(set().union(*limits.values()))
     ]
 
 
@@ -429,24 +419,6 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
         for each in (flows["sent_frames"], m.lost_frames(flows), m.offered_line_bps(flows))
     )
     return 100.0 * lost / sent if sent and offered_bps <= MORE * lines.get(port, 0) else 0.0
-
-
-def _late(ports: Rows, nodes: Rows) -> dict[str, float]:
-    """Return for each port by how many ms it began after the agreed start.
-
-    If no port reports its start, the result is the skew of the nodes.
-    """
-    agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
-    starts = _by_port(ports, m.or_zero(ports.floats("start_run_ns")))
-    begun = {name: at_ns for name, at_ns in starts.items() if at_ns}
-    if agreed and begun:
-        late = {name: (at_ns - agreed[0]) / 1e6 for name, at_ns in begun.items()}
-    else:
-        skew_us = m.greatest(nodes.floats("start_skew_us"))
-        late = {} if skew_us is None else {SOME_RANK: skew_us / 1e3}
-    return {
-        name: start_delay_ms for name, start_delay_ms in late.items() if start_delay_ms > LATE_MS
-    }
 
 
 def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:

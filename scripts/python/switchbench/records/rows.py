@@ -431,8 +431,7 @@ class PhaseFlows:
 
         `end`: `source` or `destination`.
         """
-        found: Bools = np.array(self.rows.objects(f"{end}_reported") == True, dtype=bool)  # noqa: E712
-        return found
+        return np.array(self.rows.objects(f"{end}_reported") == True, dtype=bool)  # noqa: E712
 
     def has_role(self, role: str) -> Bools:
         """Return for each flow whether its source reported the given role.
@@ -440,8 +439,7 @@ class PhaseFlows:
         `generate`: it sends its own frames; `forward`: it sends received frames; `copy`: its frames
         are also those of another flow of the port, since they go to all ports.
         """
-        found: Bools = np.array(self.rows.objects("role") == role, dtype=bool)
-        return found
+        return np.array(self.rows.objects("role") == role, dtype=bool)
 
     @property
     def generates(self) -> Bools:

@@ -118,8 +118,7 @@ class Channel:
 
     def share(self) -> Floats:
         """Return the share of impaired frames of each row."""
-        share: Floats = self.k / self.n
-        return share
+        return self.k / self.n
 
     def log_likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
         """Return the log-likelihood of rows if faulty elements impair a share p of their frames.
