@@ -341,7 +341,7 @@ def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, cli: C
     (bad / "flows.parquet").write_bytes(b"PAR1 and no more")
     found = result(cli, one, bad, status=2)
     (damage,) = found["damage"]
-    assert damage.startswith(f"{bad}: flows.parquet can't be read as Parquet")
+    assert damage.startswith(f"{bad}: flows.parquet can't be read as a table")
     assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
     assert refused(cli, one, bad, shown=True)
 

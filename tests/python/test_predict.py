@@ -263,7 +263,7 @@ def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     assert f"no results in {tmp_path}: it has no summary.json" in said
     assert not measured_bps({}, tmp_path)
     (tmp_path / "flows.parquet").write_text("none")
-    with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):
+    with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as a table"):
         measured_bps({}, tmp_path)
 
 

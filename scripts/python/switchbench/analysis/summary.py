@@ -6,20 +6,17 @@ records/summary_form.toml defines the form, doc/reference/measures.md the formul
 
 from __future__ import annotations
 
-import gc
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
 
-from ..base.errors import ConfigurationError, SwitchbenchError
+from ..base.errors import ConfigurationError
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected
@@ -481,29 +478,6 @@ def is_begun_only(summary: SummaryDocument) -> bool:
     return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
 
 
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Switch Python's garbage collection off, which takes a sixth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@contextmanager
-def elsewhere(directory: Path) -> Iterator[Path]:
-    """Create a temporary folder with links to a directory's tables, in which `finish` may write."""
-    with TemporaryDirectory(prefix="switchbench-") as name:
-        for file in directory.iterdir():
-            if file.suffix in (".arrows", ".parquet"):
-                (Path(name) / file.name).symlink_to(file.resolve())
-        yield Path(name)
-
-
-@_no_collector()
 def remade(
     run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
@@ -515,25 +489,24 @@ def remade(
     """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
-    with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
-        try:
-            gathered = gather(finish(place, run) if keep or run.again else run, place)
-            faults += [fault for fault in cut_streams(place) if fault not in faults]
-            return gathered.finish(summary["run"], faults, refused)
-        except SwitchbenchError as error:
-            raise type(error)(str(error).replace(str(place), str(directory))) from None
-        except DAMAGE as error:
-            why = " ".join(str(error).split())
-            raise ConfigurationError(
-                f"{directory}: the tables do not match {PLAN} ({type(error).__name__}: {why}): "
-                "a file is damaged or from another run: copy the whole directory again"
-            ) from None
+    try:
+        gathered = gather(finish(directory, run) if keep else run, directory)
+        faults += [fault for fault in cut_streams(directory) if fault not in faults]
+        return gathered.finish(summary["run"], faults, refused)
+    except DAMAGE as error:
+        why = " ".join(str(error).split())
+        raise ConfigurationError(
+            f"{directory}: the tables do not match {PLAN} ({type(error).__name__}: {why}): "
+            "a file is damaged or from another run: copy the whole directory again"
+        ) from None
 
 
-@_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
-    """Read all tables of a results directory into a summary."""
-    summary = Summary(run)
+    """Read all tables of a results directory into a summary.
+
+    Phases that an unfinished run measured again are trials of their own.
+    """
+    summary = Summary(replace(run, trials=(*run.trials, *run.again)))
     feed(summary, directory)
     if run.superseded:
         summary.superseded = superseded(run, directory)

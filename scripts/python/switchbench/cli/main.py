@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import importlib
 import io
 import os
@@ -32,6 +33,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status. Every failure prints one sentence."""
     streams = Streams()
+    gc.set_threshold(200_000)  # a summary has millions of objects, of which none is garbage
     try:
         status = _run(sys.argv[1:] if argv is None else argv)
     except SystemExit:  # raised by argparse for --help or a wrong argument

@@ -34,7 +34,6 @@ FORM: Final = "switchbench-results/1"  # name of the form in each file's metadat
 
 MOST: Final = (1 << 63) - 1
 GREATEST: Final = 1e15  # max of a figure, so that products stay finite
-LONGEST_TEXT: Final = 1 << 16
 
 Row = dict[str, Any]  # values by key: of a table, a record or a part of the summary
 PhaseData = Mapping[str, "pa.RecordBatch"]  # batches of an ended phase, by table

@@ -36,12 +36,11 @@ from .schema import (
     BY_PHASE,
     FORM,
     GREATEST,
-    LONGEST_TEXT,
     MOMENT,
+    MOST,
     TABLES,
     PhaseData,
     Record,
-    ResultColumn,
     arrow_schema,
     columns_of,
     record_batch,
@@ -187,7 +186,9 @@ class TableFile:
         """
         self.table = table
         self.cut: list[Path] = []  # truncated or damaged streams
-        self._names = [c.name for c in TABLES[table] if columns is None or c.name in columns]
+        schema = arrow_schema(table)
+        wanted = [field for field in schema if columns is None or field.name in columns]
+        self._schema = pa.schema(wanted, metadata=schema.metadata)
         self._parquet: Any = None
         self._batches: list[Any] = []
         path = parquet_file(directory, table)
@@ -195,7 +196,7 @@ class TableFile:
             self.path = path
             with _reading(path):
                 self._parquet = pq.ParquetFile(path)
-            _refuse_other_columns(path, self._parquet.schema_arrow, table, self._names)
+            _refuse_other_form(path, self._parquet.schema_arrow)
         parts = _parts_of(path)
         for number, stream in stream_files(directory, table):
             self.path = stream
@@ -213,27 +214,27 @@ class TableFile:
 
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
         """Return one piece as an Arrow table, after a check of its values."""
-        names = self._names if names is None else list(names)
+        schema = self._schema if names is None else pa.schema(map(self._schema.field, names))
         place = number - (self._parquet.num_row_groups if self._parquet else 0)
-        if place < 0:
-            with _reading(self.path):
-                found = self._parquet.read_row_group(number, columns=names, use_threads=True)
-        else:
-            found = pa.Table.from_batches([self._batches[place]]).select(names)
+        with _reading(self.path):
+            if place < 0:
+                found = self._parquet.read_row_group(number, columns=schema.names)
+            else:
+                found = pa.Table.from_batches([self._batches[place]])
+            found = found.select(schema.names).cast(schema)
+            found.validate(full=True)
         _refuse_values(self.path, found, self.table)
         return found
 
     def whole(self) -> Any:
         """Return the whole table."""
-        schema = arrow_schema(self.table)
-        wanted = pa.schema([schema.field(name) for name in self._names], metadata=schema.metadata)
-        return pa.concat_tables([wanted.empty_table(), *(part.cast(wanted) for part in self)])
+        return pa.concat_tables([self._schema.empty_table(), *self])
 
     def _read_stream(self, path: Path) -> None:
         with path.open("rb") as file:
             try:
                 reader = pa.ipc.open_stream(file)  # fails if the head of the stream is missing
-                _refuse_other_columns(path, reader.schema, self.table, self._names)
+                _refuse_other_form(path, reader.schema)
                 self._batches.extend(reader)  # up to a damaged batch
                 is_whole = not file.read(1)
             except (pa.ArrowException, OSError):
@@ -247,68 +248,37 @@ def _reading(path: Path) -> Iterator[None]:
     """Convert an Arrow error inside the block to a ConfigurationError with one sentence."""
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         why = printable(" ".join(str(error).split()))[:120]
-        raise ConfigurationError(f"{path} can't be read as Parquet: {why}") from None
+        raise ConfigurationError(f"{path} can't be read as a table: {why}") from None
 
 
-def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[str]) -> None:
+def _refuse_other_form(path: Path, schema: Any) -> None:
     form = (schema.metadata or {}).get(b"form", b"").decode(errors="replace")
     if form != FORM:
         raise ConfigurationError(
             f"{path} is not a table of format {FORM}: the file has format {printable(form)!r}"
         )
-    wanted = arrow_schema(table)
-    for name in names:
-        if name not in schema.names:
-            raise ConfigurationError(f"{path} lacks the column {name}")
-        if schema.names.count(name) > 1:
-            raise ConfigurationError(f"{path} has more than one column {name}")
-        found, right = schema.field(name).type, wanted.field(name).type
-        if found != right and not (
-            pa.types.is_list(found) and pa.types.is_list(right) and found.value_type == pa.int64()
-        ):
-            raise ConfigurationError(f"{path}: the column {name} is {found}, not {right}")
 
 
 def _refuse_values(path: Path, data: Any, table: str) -> None:
-    """Raise ConfigurationError for values that no node can have written."""
-    known = columns_of(table)
+    """Raise ConfigurationError for numbers that no node can have written."""
     for name in data.schema.names:
-        column, values = known[name], data[name]
-        if values.null_count and column.null == "never":
-            raise ConfigurationError(f"{path}: the column {name} is null in some row")
-        if column.kind == "counts":
-            values = pc.list_flatten(values)
-            if values.null_count:
-                raise ConfigurationError(f"{path}: the column {name} has a null in a list")
-        if values.null_count < len(values) and (why := _strange(column, values)):
-            raise ConfigurationError(f"{path}: the column {name} has {why}")
-    if {"bucket", "bucket_count"} <= set(data.schema.names) and len(data):
+        kind, values = columns_of(table)[name].kind, data[name]
+        if kind in ("text", "flag"):
+            continue
+        low, high = pc.min_max(pc.list_flatten(values) if kind == "counts" else values).values()
+        least = 0 if kind in ("count", "counts") else -(GREATEST if kind == "number" else MOST)
+        most = BUCKETS - 1 if name == "bucket" else GREATEST if kind == "number" else MOST
+        for value in (low.as_py(), high.as_py()):
+            if value is not None and not least <= value <= most:
+                raise ConfigurationError(f"{path}: the column {name} has the value {value}")
+    if {"bucket", "bucket_count"} <= set(data.schema.names):
         lengths = (pc.list_value_length(data[name]) for name in ("bucket", "bucket_count"))
-        highest = pc.max(pc.list_flatten(data["bucket"])).as_py() or 0
-        if not pc.all(pc.equal(*lengths)).as_py() or highest >= BUCKETS:
+        if not pc.all(pc.equal(*lengths), min_count=0).as_py():
             raise ConfigurationError(
                 f"{path}: the numbers of buckets and of counts differ in a row"
             )
-
-
-def _strange(column: ResultColumn, values: Any) -> str | None:
-    """Return what is invalid about a column's values; None if all are valid."""
-    if column.kind == "text":
-        try:
-            values.validate(full=True)
-        except pa.ArrowException:
-            return "a text that is not UTF-8"
-        longest = pc.max(pc.binary_length(values)).as_py()
-        return f"a text of {longest:,} bytes" if longest > LONGEST_TEXT else None
-    if column.kind == "flag":
-        return None
-    low, high = pc.min_max(values).as_py().values()
-    if column.kind in ("count", "counts"):
-        return f"the negative count {low}" if low < 0 else None
-    fits = low >= -GREATEST and high <= GREATEST and pc.all(pc.is_finite(values)).as_py()
-    return "a figure that is out of range" if column.kind == "number" and not fits else None
 
 
 class Tables:
