@@ -2,9 +2,9 @@
  *
  * The verbs transport: messages through RDMA devices by libibverbs, on InfiniBand and RoCE.
  *
- * - A flow is `queue_pairs` queue pairs. They are made when a phase is prepared, connected by infos
- *   that travel over the run's authenticated datagrams, and kept connected for later phases up to
- *   `reuse`. A stream that is answered has one more for its answers.
+ * - A flow is `queue_pairs` queue pairs. They are made when a phase is prepared, and connected by
+ *   infos that travel over the run's authenticated datagrams. A stream that is answered has one
+ * more for its answers.
  * - Receivers verify what arrives (message.h says what is compared) and give credit for places
  *   that are free again, so that nothing is sent that has no place.
  * - A load at layer 1 becomes a payload rate by what a message's packets cost on the line.
@@ -62,7 +62,6 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "retry", qp.retry), .max = 6, .initial = 6,
      .why = "7 means retries without end, which would hide a dead partner"},
     {MEMBER(OPTION_NUMBER, "timeout", qp.timeout), .min = 1, .max = 31, .initial = 14},
-    {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
 };
 
@@ -281,7 +280,6 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
         .slots = lane->slots,
         .stride = lane->stride,
     };
-    verbs_address_read(&config->partner, &end->base.flow->partner);
     if (message_end_probes(&end->base)) {
         config->options.operation = o->qp.service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
         config->options.depth = VERBS_PROBES_OUT;
@@ -333,7 +331,7 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     for (unsigned i = 0; i < message_lane_ends(&lane->base) && rc == 0; i++) {
         struct verbs_end *end = verbs_lane_end(lane, i);
 
-        rc = connection_pool_acquire(lane->port, &end->config, &end->qp, err);
+        rc = verbs_qp_make(&end->qp, lane->port, &end->config, err);
     }
     return rc;
 }
@@ -346,20 +344,11 @@ static void destroy(struct lane *base)
          lane->base.outs != NULL && lane->base.ins != NULL && i < message_lane_ends(&lane->base);
          i++) {
         struct verbs_end *end = verbs_lane_end(lane, i);
-        struct verbs_in *in = end->base.sends ? NULL : (struct verbs_in *)(void *)end;
-        struct verbs_qp *qp = end->qp;
 
-        free(in != NULL ? (void *)in->lengths : ((struct verbs_out *)(void *)end)->bytes_after);
-        if (qp == NULL)
-            continue;
-        if (in != NULL)
-            qp->place = in->place;
-        if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end)) {
-            connection_pool_free(qp);
-            continue;
-        }
-        qp->turn += (uint32_t)end->base.stream.at.sequence;
-        connection_pool_keep(qp, lane->keep_max);
+        free(end->base.sends ? (void *)((struct verbs_out *)(void *)end)->bytes_after
+                             : ((struct verbs_in *)(void *)end)->lengths);
+        if (end->qp != NULL)
+            verbs_qp_free(end->qp);
     }
     if (lane->memory != NULL)
         ibv_dereg_mr(lane->memory);
@@ -415,8 +404,6 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         line += line_bytes(lane, lane->base.sizes[i]);
     }
     lane->payload_share = payload / line; /* of the load's bytes at layer 1 */
-    /* A flow keeps the queue pairs of its probes with those of its load. */
-    lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
     for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
         huge = huge || verbs_lane_end(lane, i)->qp->memory.huge;
     lane->base.lane.wake_fd = lane->events ? port->channel->fd : -1;
@@ -464,13 +451,12 @@ static int check_info(const struct verbs_end *end, struct err *err)
     char ours_text[VERBS_GID_TEXT], theirs_text[VERBS_GID_TEXT];
 
     if (end->base.sends && !qp_info_fits(theirs, end->stride))
-        return err_set(
-            err, -EPROTO,
-            "%s: rank %u has %u receive buffers of %u bytes from index %u on and an MTU of %u, "
-            "which are invalid for messages of %u bytes: use the same version of switchbench-node "
-            "everywhere",
-            label, verbs_partner(end), theirs->slots, theirs->stride, theirs->first, theirs->mtu,
-            end->stride);
+        return err_set(err, -EPROTO,
+                       "%s: rank %u has %u receive buffers of %u bytes and an MTU of %u, which are "
+                       "invalid for "
+                       "messages of %u bytes: use the same version of switchbench-node everywhere",
+                       label, verbs_partner(end), theirs->slots, theirs->stride, theirs->mtu,
+                       end->stride);
     if (!end->qp->port->ethernet || gid == NULL ||
         verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(theirs->gid))
         return 0;
@@ -485,7 +471,6 @@ static int advance(struct verbs_end *end, struct err *err)
 {
     const struct blob_exchange *blob_exchange = end->base.lane->lane.request.blob_exchange;
     struct blob_key key = key_of(end, false);
-    struct qp_info mine;
     struct blob blob;
     int rc = blob_exchange->fetch(blob_exchange->context, &key, &blob);
 
@@ -497,31 +482,17 @@ static int advance(struct verbs_end *end, struct err *err)
                        "version of switchbench-node everywhere",
                        end->base.lane->label, verbs_partner(end));
     rc = check_info(end, err);
-    verbs_qp_describe(end->qp, &mine);
-    if (rc == 0 && !qp_info_connected(&mine, &end->theirs)) {
-        if (end->qp->reused)
-            rc = verbs_qp_reset(end->qp, err);
-        if (rc == 0)
-            rc = verbs_qp_connect(end->qp, &end->theirs, err);
-    }
-    if (rc < 0)
-        return rc;
-    end->connected = true;
-    if (end->base.sends) {
+    if (rc == 0)
+        rc = verbs_qp_connect(end->qp, &end->theirs, err);
+    end->connected = rc == 0;
+    if (end->connected && end->base.sends)
         verbs_out_connected((struct verbs_out *)(void *)end);
-    } else {
-        struct verbs_in *in = (struct verbs_in *)(void *)end;
-
-        in->place = in->to_post_place = end->qp->place;
-    }
-    return 0;
+    return rc;
 }
 
-/* Each end publishes an info of its queue pair and fetches the partner's. If both have kept
- * their ends of one queue pair, nothing else is needed. Else each end connects to the partner's
- * info; a kept queue pair is reset before. This serves RoCE and InfiniBand, which needs no IP
- * address for it, with all services; rdma_cm, which iWARP would need, connects neither UC and UD
- * as used here nor InfiniBand without IPoIB.
+/* Each end publishes an info of its queue pair, and connects to the partner's. This serves RoCE and
+ * InfiniBand, which needs no IP address for it, with all services; rdma_cm, which iWARP would need,
+ * connects neither UC and UD as used here nor InfiniBand without IPoIB.
  *
  * No message is sent before the barrier that follows, so an end need not know whether its
  * partner has connected too. */
@@ -564,19 +535,15 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     bool sends = flow->src == base->request.rank;
     size_t place = (size_t)(flow - base->request.flows) - (sends ? 0 : base->request.send_count);
     const struct verbs_end *one = NULL;
-    double reused = 0, setup_us = 0, bytes = 0, waits = 0, missed = 0;
+    double bytes = 0, waits = 0, missed = 0;
 
     message_lane_read_flow(base, flow, reading);
     assert(lane->base.streams > 0);
     for (unsigned i = 0; i < lane->base.streams; i++) {
         unsigned index = (unsigned)place * lane->base.stride + i;
-        const struct verbs_qp *qp;
 
         one = verbs_lane_end(lane, index + (sends ? 0 : lane->base.out_count));
-        qp = one->qp;
-        reused += qp->reused;
-        setup_us += qp->reused ? 0 : (double)qp->setup_ns / 1e3;
-        bytes += (double)(sizeof *qp + qp->memory.bytes);
+        bytes += (double)(sizeof *one->qp + one->qp->memory.bytes);
         missed += (double)one->base.stream.missed;
         if (sends)
             waits += (double)((const struct verbs_out *)(const void *)one)->waits;
@@ -589,8 +556,6 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
         {"path_mtu_bytes", one->qp->mtu},
         {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->gid_index : -1},
         {"slots", sends ? one->theirs.slots : one->qp->config.slots},
-        {"reused_queue_pairs", reused},
-        {"setup_us", setup_us},
         {"queue_pair_bytes", bytes / lane->base.streams},
         {"retry", o->qp.retry},
         {"timeout_us", 4.096 * (double)(1u << o->qp.timeout)},

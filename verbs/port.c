@@ -279,7 +279,7 @@ static int set_up(struct transport_port *port, struct err *err)
                        strerror(errno));
     fcntl(port->channel->fd, F_SETFL, fcntl(port->channel->fd, F_GETFL) | O_NONBLOCK);
     fcntl(port->context->async_fd, F_SETFL, fcntl(port->context->async_fd, F_GETFL) | O_NONBLOCK);
-    code = -connection_pool_open(port);
+    code = -verbs_destroyer_start(port);
     return code == 0 ? 0
                      : err_set(err, -code, "%s: can't start a thread that destroys queue pairs: %s",
                                port->label, strerror(code));
@@ -316,7 +316,7 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
 
 void verbs_port_close(struct transport_port *port)
 {
-    if (!connection_pool_close(port))
+    if (!verbs_destroyer_stop(port))
         return;
     registered_memory_free(port, &port->payload);
     if (port->channel != NULL)

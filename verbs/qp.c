@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Queue pairs: memory, creation and connection, and the pool that a port keeps from phase to phase.
+ * Queue pairs: memory, creation, connection and destruction.
  */
 #include "verbs.h"
 
@@ -27,11 +27,11 @@
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
-#define INFO_VERSION 6u
+#define INFO_VERSION 7u
 #define SLOTS_MAX (1u << 24) /* limit of a ring, far below the wrap of message numbers */
 #define STOP_TIMEOUT_S 2
 
-static_assert(sizeof(struct qp_info) == 72, "layout without holes");
+static_assert(sizeof(struct qp_info) == 56, "layout without holes");
 static_assert(sizeof(struct qp_info) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- registered memory --- */
@@ -154,15 +154,8 @@ bool qp_info_fits(const struct qp_info *info, uint32_t stride)
 {
     enum ibv_mtu mtu;
 
-    return info->slots >= VERBS_RING_MIN && info->slots <= SLOTS_MAX && info->first < info->slots &&
-           info->stride >= stride && verbs_mtu_code(info->mtu, &mtu);
-}
-
-bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
-{
-    return mine->connected_to != 0 && theirs->connected_to != 0 &&
-           mine->connected_to == theirs->number && theirs->connected_to == mine->number &&
-           mine->turn == theirs->turn;
+    return info->slots >= VERBS_RING_MIN && info->slots <= SLOTS_MAX && info->stride >= stride &&
+           verbs_mtu_code(info->mtu, &mtu);
 }
 
 /* --- making one --- */
@@ -281,7 +274,7 @@ static int initialise(struct verbs_qp *qp, struct err *err)
                                  services[qp->config.options.service].init);
 
     if (code == 0)
-        code = verbs_qp_post_receives(qp, qp->place, qp->config.slots);
+        code = verbs_qp_post_receives(qp, 0, qp->config.slots);
     if (code == 0)
         return 0;
     return err_set(err, -code, "%s: a new queue pair can't be initialised: %s (pkey_index %u)",
@@ -300,44 +293,18 @@ static void choose_numbers(struct verbs_qp *qp)
     qp->queue_key = random[1] & QUEUE_KEY_MASK;
 }
 
-/* Reset a queue pair: the device drops its work requests and releases their memory (InfiniBand
- * Architecture 10.3.1, state Reset). A device that cannot reset must destroy the queue pair at
- * once. */
-static void reset_queue(struct verbs_qp *qp)
+/* Stop a queue pair and free its memory: in the state Reset the device drops its work requests and
+ * releases their memory (InfiniBand Architecture 10.3.1). A device that cannot reset must destroy
+ * the queue pair at once. */
+static void stop(struct verbs_qp *qp)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
 
-    if (qp->ibv == NULL || ibv_modify_qp(qp->ibv, &attributes, IBV_QP_STATE) == 0)
-        return;
-    ibv_destroy_qp(qp->ibv);
-    qp->ibv = NULL;
-}
-
-/* Stop a queue pair and free its memory, which the device no longer uses. */
-static void stop(struct verbs_qp *qp)
-{
-    reset_queue(qp);
+    if (qp->ibv != NULL && ibv_modify_qp(qp->ibv, &attributes, IBV_QP_STATE) != 0) {
+        ibv_destroy_qp(qp->ibv);
+        qp->ibv = NULL;
+    }
     registered_memory_free(qp->port, &qp->memory);
-}
-
-int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
-{
-    int64_t begun_ns = clock_now();
-    struct ibv_wc old;
-    int rc;
-
-    reset_queue(qp);
-    while (ibv_poll_cq(qp->cq, 1, &old) > 0) /* credits of an earlier phase */
-        ;
-    qp->partner = 0;
-    qp->turn = 0;
-    qp->reused = false;
-    rc = qp->ibv != NULL
-             ? initialise(qp, err)
-             : err_set(err, -EOPNOTSUPP, "%s: the device can't reset a queue pair; use reuse: 0",
-                       qp->port->label);
-    qp->setup_ns += clock_now() - begun_ns;
-    return rc;
 }
 
 /* Destroy a stopped queue pair. Any thread may do this, and it may take long. */
@@ -353,11 +320,10 @@ static void destroy(struct verbs_qp *qp)
     free(qp);
 }
 
-static int make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
-                struct err *err)
+int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
+                  struct err *err)
 {
     struct verbs_qp *made = calloc(1, sizeof *made);
-    int64_t begun_ns = clock_now();
     int rc;
 
     if (made == NULL)
@@ -370,7 +336,6 @@ static int make(struct verbs_qp **qp, struct transport_port *port, const struct 
         rc = create_queues(made, err);
     if (rc == 0)
         rc = initialise(made, err);
-    made->setup_ns = clock_now() - begun_ns;
     if (rc == 0) {
         *qp = made;
         return 0;
@@ -387,8 +352,6 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
     *info = (struct qp_info){
         .version = INFO_VERSION,
         .number = qp->ibv != NULL ? qp->ibv->qp_num : 0,
-        .connected_to = qp->reused ? qp->partner : 0,
-        .turn = qp->reused ? qp->turn : 0,
         .packet = qp->packet,
         .queue_key = qp->queue_key,
         .lid = qp->port->attributes.lid,
@@ -397,7 +360,6 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .ring_key = qp->memory.region->rkey,
         .slots = qp->config.slots,
         .stride = qp->config.stride,
-        .first = qp->place,
     };
     if (qp->config.gid != NULL)
         memcpy(info->gid, qp->config.gid->gid.raw, sizeof info->gid);
@@ -453,17 +415,13 @@ static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
 
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err)
 {
-    int64_t begun_ns = clock_now();
     char gid[VERBS_GID_TEXT];
     int rc;
 
     qp->mtu = qp->config.mtu < theirs->mtu ? (uint16_t)qp->config.mtu : theirs->mtu;
     rc = make_ready(qp, theirs);
-    qp->setup_ns += clock_now() - begun_ns;
-    if (rc == 0) {
-        qp->partner = theirs->number;
+    if (rc == 0)
         return 0;
-    }
     return err_set(err, rc,
                    "%s: can't connect a queue pair to %s (LID %u): %s; check that gid_index %d "
                    "names an address in the partner's network",
@@ -471,7 +429,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
                    qp->config.gid != NULL ? (int)qp->config.gid->gid_index : -1);
 }
 
-/* --- the pool --- */
+/* --- the thread that destroys --- */
 
 /* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE this
  * includes packets that a NIC's driver has sent but not yet freed, and some drivers (virtio_net)
@@ -488,100 +446,47 @@ static void *destroy_all(void *context)
     return NULL;
 }
 
-int connection_pool_open(struct transport_port *port)
+int verbs_destroyer_start(struct transport_port *port)
 {
-    struct connection_pool *pool = &port->pool;
     sigset_t all, before;
     int ends[2], code;
 
-    TAILQ_INIT(&pool->kept);
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     sigfillset(&all); /* the main thread handles all signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&pool->destroyer, NULL, destroy_all, (void *)(intptr_t)ends[0]);
+    code = pthread_create(&port->destroyer, NULL, destroy_all, (void *)(intptr_t)ends[0]);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0) {
         close(ends[0]);
         close(ends[1]);
         return -code;
     }
-    pthread_setname_np(pool->destroyer, "sb-qp-destroyer");
-    pool->doomed = ends[1];
-    pool->open = true;
+    pthread_setname_np(port->destroyer, "sb-qp-destroyer");
+    port->doomed = ends[1];
+    port->destroys = true;
     return 0;
 }
 
-void connection_pool_free(struct verbs_qp *qp)
+void verbs_qp_free(struct verbs_qp *qp)
 {
-    const struct connection_pool *pool = &qp->port->pool;
-
     stop(qp);
-    if (write(pool->doomed, &qp, sizeof qp) != (ssize_t)sizeof qp)
+    if (write(qp->port->doomed, &qp, sizeof qp) != (ssize_t)sizeof qp)
         destroy(qp); /* the pipe is full, with thousands of queue pairs */
 }
 
-static void evict(struct connection_pool *pool, size_t max)
+bool verbs_destroyer_stop(struct transport_port *port)
 {
-    for (; pool->count > max; pool->count--) {
-        struct verbs_qp *qp = TAILQ_FIRST(&pool->kept);
-
-        TAILQ_REMOVE(&pool->kept, qp, age);
-        connection_pool_free(qp);
-    }
-}
-
-bool connection_pool_close(struct transport_port *port)
-{
-    struct connection_pool *pool = &port->pool;
     struct timespec until;
 
-    if (!pool->open)
+    if (!port->destroys)
         return true;
-    evict(pool, 0);
-    close(pool->doomed);
+    close(port->doomed);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += STOP_TIMEOUT_S;
-    if (pthread_clockjoin_np(pool->destroyer, NULL, CLOCK_MONOTONIC, &until) == 0)
+    if (pthread_clockjoin_np(port->destroyer, NULL, CLOCK_MONOTONIC, &until) == 0)
         return true;
-    pthread_detach(pool->destroyer);
+    pthread_detach(port->destroyer);
     return false;
-}
-
-void connection_pool_keep(struct verbs_qp *qp, size_t max)
-{
-    struct connection_pool *pool = &qp->port->pool;
-
-    TAILQ_INSERT_TAIL(&pool->kept, qp, age);
-    pool->count++;
-    evict(pool, max);
-}
-
-int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
-                            struct verbs_qp **qp, struct err *err)
-{
-    struct connection_pool *pool = &port->pool;
-    struct verbs_qp *kept = TAILQ_LAST(&pool->kept, qp_list);
-    int rc;
-
-    while (kept != NULL && memcmp(&kept->config, config, sizeof *config) != 0)
-        kept = TAILQ_PREV(kept, qp_list, age);
-    if (kept != NULL) {
-        TAILQ_REMOVE(&pool->kept, kept, age);
-        pool->count--;
-        kept->reused = true;
-        kept->setup_ns = 0;
-        choose_numbers(kept); /* the numbers for its reset */
-        *qp = kept;
-        return 0;
-    }
-    rc = make(qp, port, config, err);
-    /* Unused queue pairs are destroyed to make room. */
-    while (rc == -ENOMEM && pool->count > 0) {
-        err->text[0] = '\0';
-        evict(pool, pool->count / 2);
-        rc = make(qp, port, config, err);
-    }
-    return rc;
 }

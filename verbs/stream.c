@@ -153,18 +153,6 @@ static void send_header(struct verbs_end *end, enum verbs_work kind, struct mess
     post_works(end, &work, 1);
 }
 
-bool verbs_end_is_clean(struct verbs_end *end)
-{
-    const struct verbs_in *in = end->base.sends ? NULL : (const struct verbs_in *)(void *)end;
-    struct ibv_wc completion;
-
-    while (end->control_busy && ibv_poll_cq(end->qp->cq, 1, &completion) > 0)
-        if (completion.status == IBV_WC_SUCCESS && work_of(&completion) == VERBS_WORK_CONTROL)
-            end->control_busy = false;
-    return !end->base.lane->unreliable && end->connected && end->base.ended && !end->failed &&
-           !end->control_busy && (in == NULL || (end->base.stream.whole && in->to_post == 0));
-}
-
 /* Return the bytes before the data of a place. */
 static uint32_t head_of(const struct verbs_end *end)
 {
@@ -194,7 +182,6 @@ void verbs_out_connected(struct verbs_out *out)
                                 : datagrams ? IBV_WR_SEND_WITH_IMM
                                             : IBV_WR_SEND;
 
-    out->remote = end->theirs.first;
     /* The end mark needs a place too. */
     out->allowed = end->base.use != MESSAGE_LOAD ? UINT64_MAX : end->theirs.slots - 1;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {

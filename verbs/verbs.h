@@ -24,9 +24,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#define VERBS_PROBE_QPS 2u     /* per flow */
 #define VERBS_PROBES_OUT 64u   /* per flow in flight, at most */
 #define VERBS_BATCH 64u        /* messages posted, and completions polled, at once */
 #define VERBS_GRH_BYTES 40u    /* before each received datagram (UD) */
@@ -66,7 +64,6 @@ struct verbs_options {
     struct verbs_qp_options qp;
     uint16_t queue_pairs; /**< per flow; never 0 */
     uint16_t mtu;         /**< path MTU in bytes */
-    uint32_t reuse;       /**< queue pairs kept connected for later phases, per port; 0: none */
 };
 
 /* --- port.c --- */
@@ -89,20 +86,6 @@ struct registered_memory {
     size_t bytes;
     bool huge; /**< allocated in hugepages */
     struct ibv_mr *region;
-};
-
-TAILQ_HEAD(qp_list, verbs_qp);
-
-/**
- * Queue pairs of a port from phase to phase: those kept connected for a later phase between the
- * same two ports with the same options, and those that a separate thread destroys.
- */
-struct connection_pool {
-    struct qp_list kept; /**< least recently used first */
-    size_t count;        /**< length of `kept` */
-    bool open;
-    pthread_t destroyer;
-    int doomed; /**< pipe that carries pointers to queue pairs to destroy */
 };
 
 /**
@@ -133,7 +116,9 @@ struct transport_port {
     size_t memory_bytes;              /**< registered */
     size_t memory_max;                /**< a quarter of the machine's memory */
     struct registered_memory payload; /**< source of everything that this port sends */
-    struct connection_pool pool;
+    bool destroys;                    /**< the thread that destroys queue pairs runs */
+    pthread_t destroyer;
+    int doomed; /**< pipe that carries pointers to queue pairs to destroy */
 };
 
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
@@ -191,7 +176,7 @@ static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
     return false;
 }
 
-/* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
+/* --- qp.c: registered memory and queue pairs --- */
 
 /**
  * Register a number of bytes with undefined content: in hugepages from 256 KiB on where the host
@@ -211,40 +196,31 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 
-/**
- * Configuration of one end of a queue pair: partner, role, options, ring. The struct has no holes:
- * a queue pair of one configuration serves an equal one while still connected.
- */
+/** Configuration of one end of a queue pair: role, options, ring. */
 struct qp_config {
     /** @brief Entry of the port's table; NULL: none (one InfiniBand subnet). */
     const struct ibv_gid_entry *gid;
     struct verbs_qp_options options;
-    struct verbs_address partner;
     enum qp_role role;
     uint32_t stream;
     uint32_t mtu;    /**< maximum path MTU in bytes */
     uint32_t slots;  /**< of the ring; 0: none */
     uint32_t stride; /**< of a slot, a multiple of 64 */
-    uint32_t zero;
 };
-static_assert(sizeof(struct qp_config) == sizeof(void *) + 80, "layout without holes");
 
 /** Values that the two ends of a queue pair exchange to connect it. Sent as they lie in memory. */
 struct qp_info {
     uint32_t version;
-    uint32_t number;       /**< of the queue pair */
-    uint32_t connected_to; /**< number of the partner's queue pair; 0: new */
-    uint32_t turn;         /**< messages so far, modulo 2^32 */
-    uint32_t packet;       /**< first packet sequence number, 24 bits */
-    uint32_t queue_key;    /**< UD */
+    uint32_t number;    /**< of the queue pair */
+    uint32_t packet;    /**< first packet sequence number, 24 bits */
+    uint32_t queue_key; /**< UD */
     uint8_t gid[VERBS_GID_BYTES];
     uint64_t ring;     /**< address of `slots` places for messages, each `stride` bytes */
     uint32_t ring_key; /**< rkey of the ring */
     uint32_t slots;
     uint32_t stride;
-    uint32_t first; /**< place of the phase's first message in the ring */
-    uint16_t lid;   /**< InfiniBand */
-    uint16_t mtu;   /**< bytes, maximum */
+    uint16_t lid; /**< InfiniBand */
+    uint16_t mtu; /**< bytes, maximum */
 };
 
 /** Read the info of a partner's queue pair. False: it has another version, or another byte order.
@@ -252,11 +228,6 @@ struct qp_info {
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
 /** Return whether messages that take `stride` bytes fit into the ring of a partner's info. */
 bool qp_info_fits(const struct qp_info *info, uint32_t stride);
-/**
- * Return whether the two ends still hold one connected queue pair, by the infos of both; the result
- * is equal at both ends. True: nothing is to be done. False: each end connects to the other's info.
- */
-bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
 /** Registered memory for messages that are a header alone: `out` for sending, `in` for receives
  * without a place in the ring. */
@@ -273,9 +244,6 @@ struct verbs_receive {
 };
 
 struct verbs_qp {
-    /** Used by the connection pool while no lane uses it: */
-    TAILQ_ENTRY(verbs_qp) age;
-
     struct transport_port *port;
     struct qp_config config;
     struct ibv_qp *ibv;
@@ -289,19 +257,17 @@ struct verbs_qp {
     uint32_t inline_bytes;
     uint32_t packet;    /**< first packet sequence number */
     uint32_t queue_key; /**< UD */
-    uint32_t partner;   /**< number of the partner's queue pair; 0: not connected */
-    uint32_t turn;      /**< messages so far, modulo 2^32 */
-    uint32_t place;     /**< next place of the ring */
     uint16_t mtu;       /**< negotiated path MTU */
-    bool reused;
-    int64_t setup_ns; /**< time to make and connect it */
 };
 
 /**
- * Reset a kept queue pair to its initial state, except for its place in the ring. Returns 0 or a
- * negative errno with an error message.
+ * Make a queue pair in state INIT with its receives posted. Returns 0 or a negative errno with an
+ * error message.
  */
-int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
+int verbs_qp_make(struct verbs_qp **qp, struct transport_port *port, const struct qp_config *config,
+                  struct err *err);
+/** Free a queue pair's memory at once, and destroy the queue pair later. */
+void verbs_qp_free(struct verbs_qp *qp);
 /** Write the info of a queue pair for its partner. */
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
 /** Connect a queue pair to the partner's. Returns 0 or a negative errno with an error message. */
@@ -310,24 +276,13 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
  * errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
-/** Open a port's connection pool. Returns 0 or a negative errno. */
-int connection_pool_open(struct transport_port *port);
+/** Start a port's thread that destroys queue pairs. Returns 0 or a negative errno. */
+int verbs_destroyer_start(struct transport_port *port);
 /**
  * Wait up to 2 s until all queue pairs are destroyed. False: some remain, so the port must stay
  * open until the process ends.
  */
-bool connection_pool_close(struct transport_port *port);
-/**
- * Return the most recently kept queue pair with this configuration; else a new one in state INIT
- * with its receives posted. Returns 0 or a negative errno with an error message.
- */
-int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
-                            struct verbs_qp **qp, struct err *err);
-/** Keep a queue pair connected for later phases; only the `max` most recently used queue pairs stay
- * kept. */
-void connection_pool_keep(struct verbs_qp *qp, size_t max);
-/** Free a queue pair's memory at once, and destroy the queue pair later. */
-void connection_pool_free(struct verbs_qp *qp);
+bool verbs_destroyer_stop(struct transport_port *port);
 
 /* --- lane.c --- */
 
@@ -408,7 +363,6 @@ struct verbs_lane {
     bool armed;            /**< a completion makes the port's channel readable */
     struct ibv_mr *memory; /**< memory of a schedule's rank */
     double payload_share;  /**< payload's share of layer-1 bytes of the load */
-    size_t keep_max;       /**< queue pairs that the port keeps when the lane is destroyed */
     unsigned connected;    /**< index of the first end that is not connected */
     int64_t connecting_since_ns;
     int64_t poll_gap_ns;
@@ -425,11 +379,6 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 extern const struct message_hooks verbs_hooks;
 /** Set the fields of a connected sender that depend on the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
-/**
- * Return whether an end's queue pair is at rest, in the same state as its partner's: everything
- * sent has arrived.
- */
-bool verbs_end_is_clean(struct verbs_end *end);
 
 /**
  * Kind of a completion, in the top byte of its work request's id; the rest is a count of messages.

@@ -22,7 +22,6 @@ extern const struct transport transport_verbs;
 static char names[BATTERY_PORTS][32];
 static char *devices[BATTERY_PORTS];
 static size_t device_count;
-static bool reliable;
 
 static const char *make(struct port_conf *confs)
 {
@@ -54,50 +53,11 @@ static const struct battery_refusal refusals[] = {
     {.says = NULL},
 };
 
-static const struct verbs_options *options_of(const struct battery_run *run)
-{
-    return run->phase.options;
-}
-
-static bool forgets;
-static double reused_pairs;
-
-/* One end's port may keep none of its queue pairs; the number of the other end's kept pairs. */
-static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
-{
-    if (rank == 1 && forgets)
-        ((struct verbs_lane *)lane)->keep_max = 0;
-    if (rank == 0)
-        reused_pairs = battery_metric(battery_reading(&transport_verbs, lane, lane->request.flows),
-                                      "reused_queue_pairs");
-}
-
-/* A kept end is connected again if its partner kept none; then both keep theirs. */
-static void one_side_forgets(struct transport_port **ports, const struct port_conf *confs)
-{
-    for (unsigned turn = 0; turn < 4; turn++) {
-        struct battery_run run;
-        bool keeps;
-
-        battery_begin(&run);
-        keeps = reliable && options_of(&run)->reuse > 0;
-        battery_add(&run, 0, 1, PATTERN_GENERATE);
-        battery_add(&run, 1, 0, PATTERN_GENERATE);
-        run.look = look_at_reuse;
-        forgets = turn < 2;
-        battery_play(&run);
-        if (keeps)
-            battery_whole(&run, 1);
-        if (turn > 0)
-            assert_int_equal((int)reused_pairs,
-                             keeps && turn == 3 ? options_of(&run)->queue_pairs : 0);
-    }
-}
-
 int main(int argc, char **argv)
 {
     bool write = battery_word(argc, argv, "operation=write");
     bool datagrams = battery_word(argc, argv, "service=ud");
+    bool reliable = !datagrams && !battery_word(argc, argv, "service=uc");
     struct battery_subject subject = {
         .transport = &transport_verbs,
         .what = "verbs",
@@ -108,7 +68,6 @@ int main(int argc, char **argv)
         .sizes = {1, 16, 100, 1024, datagrams ? 0 : 8192},
         .back_most = datagrams ? 1024 : 0,
         .refusals = refusals,
-        .more = one_side_forgets,
         .unlimited = 200000,
         .counted_bytes = 2048,
         .emulated = true,
@@ -117,7 +76,6 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strchr(argv[i], '=') == NULL && device_count < BATTERY_PORTS)
             devices[device_count++] = argv[i];
-    reliable = !datagrams && !battery_word(argc, argv, "service=uc");
     subject.ports = reliable ? device_count : 2; /* a chain is forwarded over rc only */
     subject.no_steps = !reliable || write;
     subject.gives_up = !reliable;

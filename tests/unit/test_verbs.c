@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Decisions about queue pairs, without a device: infos and their use at both ends, GIDs and their
- * replacements, pairs that a port keeps; a worker's use of a pair; and the device of an interface
- * or a PCI address, on a simulated sysfs.
+ * replacements; a worker's use of a pair; and the device of an interface or a PCI address, on a
+ * simulated sysfs.
  */
 #include "clock.h"
 #include "unit.h"
@@ -15,15 +15,13 @@
 TEST(an_info_is_checked)
 {
     static const struct {
-        uint32_t slots, stride, first;
+        uint32_t slots, stride;
         uint16_t mtu;
         bool fits;
     } cases[] = {
-        {256, 4096, 255, 1024, true},  {2, 8192, 0, 4096, true},
-        {0, 4096, 0, 1024, false},     {1, 4096, 0, 1024, false},
-        {256, 4095, 0, 1024, false},   {256, 0, 0, 1024, false},
-        {256, 4096, 256, 1024, false}, {256, 4096, 0, 0, false},
-        {256, 4096, 0, 1500, false},   {UINT32_MAX, 4096, 0, 1024, false},
+        {256, 4096, 1024, true}, {2, 8192, 4096, true},    {0, 4096, 1024, false},
+        {1, 4096, 1024, false},  {256, 4095, 1024, false}, {256, 0, 1024, false},
+        {256, 4096, 0, false},   {256, 4096, 1500, false}, {UINT32_MAX, 4096, 1024, false},
     };
     struct transport_port port = {0};
     struct ibv_mr region = {0};
@@ -32,7 +30,6 @@ TEST(an_info_is_checked)
         const struct verbs_qp qp = {
             .port = &port,
             .memory = {.region = &region},
-            .place = c->first,
             .config = {.slots = c->slots, .stride = c->stride, .mtu = c->mtu}};
         struct qp_info info;
         struct blob blob = {.size = sizeof info};
@@ -47,24 +44,6 @@ TEST(an_info_is_checked)
         blob.size--;
         assert_false(qp_info_read(&info, &blob));
     }
-}
-
-/* Only the two ends of one connected queue pair that have reached the same message are reused. */
-TEST(both_ends_come_to_the_same)
-{
-    static const struct qp_info ends[] = {{.number = 1},
-                                          {.number = 1, .connected_to = 2, .turn = 5},
-                                          {.number = 1, .connected_to = 2, .turn = 6},
-                                          {.number = 1, .connected_to = 3, .turn = 5}};
-    static const struct qp_info others[] = {{.number = 2},
-                                            {.number = 2, .connected_to = 1, .turn = 5},
-                                            {.number = 4, .connected_to = 1, .turn = 5}};
-
-    for (size_t i = 0; i < COUNT(ends); i++)
-        for (size_t j = 0; j < COUNT(others); j++) {
-            assert_int_equal(qp_info_connected(&ends[i], &others[j]), i == 1 && j == 1);
-            assert_int_equal(qp_info_connected(&others[j], &ends[i]), i == 1 && j == 1);
-        }
 }
 
 static struct ibv_gid_entry gid(uint32_t index, uint32_t type, uint8_t first, bool ipv4)
@@ -100,49 +79,6 @@ TEST(the_best_gid_is_chosen)
     memcpy(mapped.gid.raw + 10, (const uint8_t[]){0xff, 0xff, 10, 9, 0, 1}, 6);
     assert_true(verbs_gid_is_ipv4(mapped.gid.raw));
     assert_string_equal(verbs_gid_text(mapped.gid.raw, text), "::ffff:10.9.0.1");
-}
-
-static struct verbs_qp *keep(struct transport_port *port, uint16_t stream, size_t max)
-{
-    struct verbs_qp *qp = calloc(1, sizeof *qp);
-
-    assert_non_null(qp);
-    qp->port = port;
-    qp->config = (struct qp_config){.stream = stream, .partner = {.lid = 7}};
-    connection_pool_keep(qp, max);
-    return qp;
-}
-
-static struct verbs_qp *acquire(struct transport_port *port, uint16_t stream)
-{
-    struct qp_config config = {.stream = stream, .partner = {.lid = 7}};
-    struct verbs_qp *qp;
-    struct err err = {""};
-
-    assert_int_equal(connection_pool_acquire(port, &config, &qp, &err), 0);
-    assert_true(qp->reused);
-    return qp;
-}
-
-/* The pair that was kept last is used first; the least recently used are dropped. */
-TEST(the_port_keeps_those_that_were_used_last)
-{
-    struct transport_port port = {0};
-    struct verbs_qp *kept[6];
-
-    assert_int_equal(connection_pool_open(&port), 0);
-    for (uint16_t i = 0; i < 5; i++)
-        kept[i] = keep(&port, i, 5);
-    connection_pool_keep(acquire(&port, 0), 5); /* used again: now 1 is the oldest */
-    kept[5] = keep(&port, 4, 4);                /* 1 and 2 are dropped */
-    assert_ptr_equal(acquire(&port, 4), kept[5]);
-    assert_ptr_equal(acquire(&port, 4), kept[4]);
-    assert_ptr_equal(acquire(&port, 3), kept[3]);
-    assert_ptr_equal(acquire(&port, 0), kept[0]);
-    for (size_t i = 0; i < 6; i++)
-        if (i != 1 && i != 2)
-            connection_pool_free(kept[i]);
-    assert_true(connection_pool_close(&port)); /* the sanitizer checks that none is left */
 }
 
 /* --- a worker's call, on an end whose device is these functions --- */

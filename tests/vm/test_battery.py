@@ -40,7 +40,6 @@ OPTIONS = (
     ("service=ud",),
     ("service=uc", "operation=write"),
     ("queue_pairs=3",),
-    ("reuse=0",),
     ("depth=2",),
 )
 

@@ -118,7 +118,6 @@ class VerbsOptions(Strict):
     pkey_index: Annotated[int, number(0, 65535, "a P_Key index")] = 0
     retry: value.Retries | None = None
     timeout: Annotated[int, number(1, 31, "the timeout's exponent")] | None = None
-    reuse: Annotated[int, number(0, 1_000_000, "the number of queue pairs kept")] = 64
 
 
 Pattern = Annotated[str, choice(PATTERNS)]
