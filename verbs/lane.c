@@ -358,10 +358,11 @@ static void destroy(struct lane *base)
 
 /* --- the lane --- */
 
-static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
+static int prepare(struct lane *base, struct err *err)
 {
+    struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
+    const struct lane_request *request = &base->request;
     struct transport_port *port = request->port;
-    struct verbs_lane *lane = calloc(1, sizeof *lane);
     struct message_plan plan = {.transport = "verbs",
                                 .label = port->label,
                                 .streams_key = "queue_pairs",
@@ -371,11 +372,8 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     bool huge = false;
     int rc;
 
-    if (lane == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
     o = &lane->options;
     *o = *(const struct verbs_options *)request->phase->options;
-    lane->base.lane.request = *request;
     lane->port = port;
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
     lane->events = request->sleeps;
@@ -391,14 +389,12 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         if (request->phase->latency.probe_fps < 0 && port->software &&
             plan.probe_fps > SOFTWARE_FPS)
             plan.probe_fps = SOFTWARE_FPS;
-        rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
+        rc = message_lane_make(&lane->base, &verbs_hooks, &plan, err);
     }
     if (rc == 0)
         rc = make_ends(lane, err);
-    if (rc < 0) {
-        destroy(&lane->base.lane);
+    if (rc < 0)
         return rc;
-    }
     for (uint32_t i = 0; i < request->phase->size_count; i++) {
         payload += lane->base.sizes[i];
         line += line_bytes(lane, lane->base.sizes[i]);
@@ -412,7 +408,6 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
              o->qp.operation == VERBS_WRITE ? " immediate" : "",
              lane->base.forwards ? " forward" : "", lane->events ? "event" : "poll",
              huge ? ", hugepages" : "");
-    *made = &lane->base.lane;
     return 0;
 }
 
@@ -571,6 +566,8 @@ const struct transport transport_verbs = {
     .name = "verbs",
     .capabilities = TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_RDMA,
     .options = &option_table,
+    .port_bytes = sizeof(struct transport_port),
+    .lane_bytes = sizeof(struct verbs_lane),
     .open = verbs_port_open,
     .facts = verbs_port_facts,
     .prepare = prepare,

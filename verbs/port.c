@@ -285,32 +285,25 @@ static int set_up(struct transport_port *port, struct err *err)
                                port->label, strerror(code));
 }
 
-int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
+int verbs_port_open(struct transport_port *port, const struct port_conf *conf,
                     const struct transport_run *run, struct err *err)
 {
-    struct transport_port *p = calloc(1, sizeof *p);
     int home = -1, rc;
 
     (void)run; /* the control plane authenticates the infos that connect queue pairs */
-    if (p == NULL)
-        return err_set(err, -ENOMEM, "port %s: out of memory", conf->name);
     message_payload_init();
-    p->conf = conf;
+    port->conf = conf;
     rc = netns_enter(conf->netns, &home, err);
     if (rc == 0) {
-        rc = read_name(p, err);
+        rc = read_name(port, err);
         if (rc == 0)
-            rc = open_device(p, err);
+            rc = open_device(port, err);
         if (rc == 0)
-            rc = set_up(p, err);
+            rc = set_up(port, err);
         if (rc == 0)
-            rc = read_addresses(p, err);
+            rc = read_addresses(port, err);
         netns_leave(home);
     }
-    if (rc < 0)
-        verbs_port_close(p);
-    else
-        *port = p;
     return rc;
 }
 

@@ -121,7 +121,7 @@ struct transport_port {
     int doomed; /**< pipe that carries pointers to queue pairs to destroy */
 };
 
-int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
+int verbs_port_open(struct transport_port *port, const struct port_conf *conf,
                     const struct transport_run *run, struct err *err);
 void verbs_port_close(struct transport_port *port);
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);

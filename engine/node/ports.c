@@ -95,7 +95,7 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     int rc = 0;
 
     if (opening->open == NULL)
-        rc = transport->open(&opening->open, &port->conf, &node->run, &node->err);
+        rc = transport_open(transport, &opening->open, &port->conf, &node->run, &node->err);
     if (rc < 0)
         return rc;
     port->transport = transport;

@@ -359,9 +359,6 @@ struct frame_lane {
 
 /* --- a lane's life -----------------------------------------------------------------------------*/
 
-/** @brief Allocate a transport's own lane of `bytes` bytes, zero except for its request.
- * @return Lane, which frame_lane_free() takes back; NULL: out of memory. */
-void *frame_lane_new(size_t bytes, const struct lane_request *request);
 /** @brief Check a lane's request against the limits of all transports of frames, and make the
  * lane's sizes, partners, streams and tables.
  * @return 0, -ENOMEM, -EINVAL or an error of a hook, with an error message; free it then, too. */

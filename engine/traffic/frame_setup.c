@@ -85,18 +85,6 @@ uint64_t turns_burst(const struct lane_request *request)
 
 /* --- memory -----------------------------------------------------------------------------------*/
 
-void *frame_lane_new(size_t bytes, const struct lane_request *request)
-{
-    size_t whole = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-    struct frame_lane *lane = aligned_alloc(CACHE_LINE, whole);
-
-    if (lane == NULL)
-        return NULL;
-    memset(lane, 0, whole);
-    lane->lane.request = *request;
-    return lane;
-}
-
 void frame_lane_free(struct frame_lane *lane)
 {
     prober_free(&lane->prober);

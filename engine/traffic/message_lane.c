@@ -149,14 +149,13 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
     return 0;
 }
 
-int message_lane_make(struct message_lane *lane, const struct lane_request *request,
-                      const struct message_hooks *hooks, const struct message_plan *plan,
-                      struct err *err)
+int message_lane_make(struct message_lane *lane, const struct message_hooks *hooks,
+                      const struct message_plan *plan, struct err *err)
 {
+    const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
     int rc;
 
-    lane->lane.request = *request;
     lane->lane.judges_order = plan->unreliable;
     lane->hooks = hooks;
     lane->label = plan->label;

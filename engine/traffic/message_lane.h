@@ -169,12 +169,11 @@ struct message_plan {
 
 /** @brief Check a phase against the limits of all transports of messages, and make the lane's
  * stream ends and the state of its traffic.
- * @param lane Lane, zero except for the members that the transport has set; message_lane_free()
- *        frees it, also after a failure.
+ * @param lane Lane, zero except for its request and the transport's own members;
+ * message_lane_free() frees it, also after a failure.
  * @return 0, -EINVAL or -ENOMEM with an error message. */
-int message_lane_make(struct message_lane *lane, const struct lane_request *request,
-                      const struct message_hooks *hooks, const struct message_plan *plan,
-                      struct err *err);
+int message_lane_make(struct message_lane *lane, const struct message_hooks *hooks,
+                      const struct message_plan *plan, struct err *err);
 void message_lane_free(struct message_lane *lane);
 
 /** @brief Return the number of the lane's stream ends, which message_lane_end() returns by index.

@@ -457,15 +457,18 @@ struct transport {
     const char *name;      /**< word in the configuration */
     unsigned capabilities; /**< TRANSPORT_ bits */
     const struct option_table *options;
+    size_t port_bytes; /**< size of the transport's own struct transport_port */
+    size_t lane_bytes; /**< size of the transport's own lane */
 
     /**
-     * @brief Open a port.
+     * @brief Open a port, which is zero (transport_open()).
      *
-     * May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with an error message.
+     * May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with an error message; close() is
+     * called then, too.
      */
-    int (*open)(struct transport_port **port, const struct port_conf *conf,
+    int (*open)(struct transport_port *port, const struct port_conf *conf,
                 const struct transport_run *run, struct err *err);
-    void (*close)(struct transport_port *port);
+    void (*close)(struct transport_port *port); /**< and free its memory */
     /**
      * @brief Read a port's properties. Cheap; must not block. `counters`: with those of the
      * hardware.
@@ -473,13 +476,13 @@ struct transport {
     void (*facts)(struct transport_port *port, struct port_facts *facts, bool counters);
 
     /**
-     * @brief Check a phase against a port and make the lane of one of its queues: memory, sockets,
-     * templates.
+     * @brief Check a phase against a port and make the lane of one of its queues, which is zero
+     * except for its request (transport_prepare()): memory, sockets, templates.
      *
-     * Everything that the port cannot do is rejected here, with the valid values. Must not wait for
-     * a partner. The lanes of a phase are destroyed together.
+     * Everything that the port cannot do is rejected here, with the valid values; destroy() is
+     * called then, too. Must not wait for a partner. The lanes of a phase are destroyed together.
      */
-    int (*prepare)(struct lane **lane, const struct lane_request *request, struct err *err);
+    int (*prepare)(struct lane *lane, struct err *err);
     /**
      * @brief Connect a lane; called repeatedly by the main thread until it returns 0: ready to
      * start.
@@ -522,8 +525,32 @@ struct transport {
      */
     void (*read_flow)(struct lane *lane, const struct lane_flow *flow,
                       struct flow_reading *reading);
-    void (*destroy)(struct lane *lane);
+    void (*destroy)(struct lane *lane); /**< and free its memory */
 };
+
+/**
+ * @brief Open a port of a transport.
+ *
+ * @param transport Transport.
+ * @param[out] port Port, which the transport's close() ends.
+ * @param conf Configuration; must outlive the port.
+ * @param run Names of the run and the node.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno with an error message.
+ */
+int transport_open(const struct transport *transport, struct transport_port **port,
+                   const struct port_conf *conf, const struct transport_run *run, struct err *err);
+/**
+ * @brief Make a lane of a port's queue.
+ *
+ * @param transport Transport.
+ * @param[out] lane Lane, which the transport's destroy() ends.
+ * @param request Request; copied.
+ * @param[out] err Error message, set on failure; unchanged on success.
+ * @return 0, or a negative errno with an error message.
+ */
+int transport_prepare(const struct transport *transport, struct lane **lane,
+                      const struct lane_request *request, struct err *err);
 
 /** @brief Return whether a transport has one of the given capabilities. */
 static inline bool transport_can(const struct transport *transport, unsigned capabilities)

@@ -423,7 +423,7 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         rc = -ENOMEM;
     if (rc < 0)
         return err_set(err, rc, "out of memory");
-    rc = lane->transport->prepare(&queue->lane, &request, err);
+    rc = transport_prepare(lane->transport, &queue->lane, &request, err);
     if (number == 0)
         lane->lane = queue->lane;
     return rc;

@@ -149,12 +149,12 @@ static void bed_open(struct bed *bed)
         bed->conf.ipv4 = "198.18.0.1/16";
     if (bed->conf.name == NULL)
         bed->conf.name = "bench:e0";
-    if (transport_dpdk.open(&bed->port, &bed->conf, &bench_run, &err) != 0)
+    if (transport_open(&transport_dpdk, &bed->port, &bed->conf, &bench_run, &err) != 0)
         bench_fail(err.text);
     make_flows(bed);
     request.port = bed->port;
     request.flows = bed->flows;
-    if (transport_dpdk.prepare(&bed->lane, &request, &err) != 0 ||
+    if (transport_prepare(&transport_dpdk, &bed->lane, &request, &err) != 0 ||
         transport_dpdk.connect(bed->lane, clock_now(), &err) != 0)
         bench_fail(err.text);
 }

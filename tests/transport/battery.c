@@ -183,7 +183,7 @@ int battery_prepare(struct battery_stage *stage, uint32_t rank, struct err *err)
                                            request.ranks, err) != 0)
         fail_msg("executor: %s", err->text);
     request.executor = stage->executors[rank];
-    return subject->transport->prepare(&stage->lanes[rank], &request, err);
+    return transport_prepare(subject->transport, &stage->lanes[rank], &request, err);
 }
 
 static void prepare(struct battery_stage *stage, struct battery_run *run)
@@ -748,7 +748,7 @@ static void case_closed(void **state)
         conf.name = "n:e0";
         if (conf.netns == NULL)
             conf.netns = confs[0].netns;
-        assert_true(subject->transport->open(&port, &conf, &named, &err) < 0);
+        assert_true(transport_open(subject->transport, &port, &conf, &named, &err) < 0);
         assert_null(port);
         assert_says(err.text, at->says);
     }
@@ -801,7 +801,7 @@ static int open_ports(void **state)
     for (size_t i = 0; i < subject->ports; i++) {
         struct err err = {""};
 
-        if (subject->transport->open(&battery_ports[i], &confs[i], &named, &err) != 0) {
+        if (transport_open(subject->transport, &battery_ports[i], &confs[i], &named, &err) != 0) {
             print_error("open: %s\n", err.text);
             return -1;
         }

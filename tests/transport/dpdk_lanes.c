@@ -104,7 +104,7 @@ static void open_rings(void)
         fail_msg("%s", why);
     for (unsigned i = 0; i < 2; i++) {
         bed.confs[i].line_rate_bps = LINE_BPS;
-        if (transport_dpdk.open(&bed.ports[i], &bed.confs[i], &run, &err) != 0)
+        if (transport_open(&transport_dpdk, &bed.ports[i], &bed.confs[i], &run, &err) != 0)
             fail_msg("%s", err.text);
     }
 }
@@ -169,7 +169,7 @@ static int prepare(unsigned rank, uint32_t flows, bool passes, uint32_t ranks, s
     for (uint32_t i = 0; i < flows; i++)
         bed.flows[rank][i + rank] = (struct lane_flow){
             .src = rank == 0 ? 0 : i + (i > 0), .dst = rank == 0 ? i + 1 : 1, .partner = partner};
-    return transport_dpdk.prepare(&bed.lanes[rank], &request, err);
+    return transport_prepare(&transport_dpdk, &bed.lanes[rank], &request, err);
 }
 
 static void connect_rank(unsigned rank, uint32_t flows, bool passes)

@@ -62,7 +62,7 @@ static void open_port(uint32_t i, const char *netns, const char *address)
                                   .netns = netns,
                                   .iface = netns != NULL ? "eth0" : NULL,
                                   .tcp_address = netns != NULL ? address : names[i][1]};
-    if (transport_tcp.open(&battery_ports[i], &confs[i], &named, &err) != 0)
+    if (transport_open(&transport_tcp, &battery_ports[i], &confs[i], &named, &err) != 0)
         fail_msg("open: %s", err.text);
 }
 

@@ -16,6 +16,8 @@
 #include <sched.h>
 #include <signal.h>
 
+extern const struct transport transport_dpdk;
+
 static const struct transport_run run = {.run_id = "port", .node = "port"};
 
 /* --- opening -----------------------------------------------------------------------------------*/
@@ -25,7 +27,7 @@ static struct transport_port *open_port(const struct port_conf *conf)
     struct transport_port *port = NULL;
     struct err err = {""};
 
-    if (port_open(&port, conf, &run, &err) != 0)
+    if (transport_open(&transport_dpdk, &port, conf, &run, &err) != 0)
         fail_msg("open: %s", err.text);
     return port;
 }
@@ -75,7 +77,7 @@ TEST(too_many_ports_are_refused)
         snprintf(names[count], sizeof names[count], "net_null%u", 100 + count);
         assert_int_equal(rte_eal_hotplug_add("vdev", names[count], ""), 0);
     }
-    assert_int_equal(port_open(&port, &null_conf, &run, &err), -ENOSPC);
+    assert_int_equal(transport_open(&transport_dpdk, &port, &null_conf, &run, &err), -ENOSPC);
     assert_says(err.text, "pack fewer ports");
     while (count-- > 0)
         assert_int_equal(rte_eal_hotplug_remove("vdev", names[count]), 0);

@@ -153,7 +153,8 @@ static void make(const struct message_plan *plan)
                                          .receive_count = 1,
                                          .count = &bed.count};
 
-    assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &bed.err), 0);
+    bed.lane.lane.request = request;
+    assert_int_equal(message_lane_make(&bed.lane, &hooks, plan, &bed.err), 0);
 }
 
 /* The counts of a stream are right at both ends; probes beside a stream and a ping-pong lose as

@@ -325,29 +325,25 @@ static int wake_fd(const struct dpdk_lane *lane)
     return iface->ring_fds[lane->queue->number];
 }
 
-static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
+static int prepare(struct lane *base, struct err *err)
 {
-    struct dpdk_lane *lane = frame_lane_new(sizeof *lane, request);
+    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    const struct lane_request *request = &base->request;
     struct frame_conf conf;
     int rc;
 
-    if (lane == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
     frame_shape(&lane->shape, dpdk_options(request->phase), request->phase->tag);
     conf = frame_conf(request, &lane->shape);
     lane->port = request->port;
     lane->queue = &request->port->queues[request->queue];
     lane->frame.forwarder.dropped = &lane->queue->forward_dropped;
     if ((rc = check_options(request, err)) != 0 ||
-        (rc = frame_lane_make(&lane->frame, &conf, err)) != 0) {
-        frame_lane_free(&lane->frame);
+        (rc = frame_lane_make(&lane->frame, &conf, err)) != 0)
         return rc;
-    }
     frame_check(&lane->check, &lane->shape);
     for (uint32_t i = 0; i < lane->frame.size_count; i++)
         frame_expect(&lane->expect[i], &lane->shape, lane->frame.sizes[i].length);
     lane->frame.lane.wake_fd = wake_fd(lane);
-    *out = &lane->frame.lane;
     return 0;
 }
 
@@ -486,6 +482,8 @@ const struct transport transport_dpdk = {
     .name = "dpdk",
     .capabilities = TRANSPORT_FRAMES | TRANSPORT_TAKES_DEVICE,
     .options = &dpdk_option_table,
+    .port_bytes = sizeof(struct transport_port),
+    .lane_bytes = sizeof(struct dpdk_lane),
     .open = port_open,
     .facts = port_facts,
     .prepare = prepare,

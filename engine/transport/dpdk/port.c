@@ -54,36 +54,24 @@ static int choose_mac(struct transport_port *port, const struct transport_run *r
     return rte_is_same_ether_addr(&mac, &own) ? 0 : port_take_all(port, err);
 }
 
-int port_open(struct transport_port **out, const struct port_conf *conf,
+int port_open(struct transport_port *port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err)
 {
-    struct transport_port *port;
     int before = -1;
     int rc;
 
-    if ((rc = eal_start(run->node, err)) != 0)
-        return rc;
-    port = calloc(1, sizeof *port);
-    if (port == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     port->conf = conf;
     port->iface.ip.netlink = port->iface.ip.socket = -1;
     lock_init(&port->responder_lock);
     lock_init(&port->lock);
-    if ((rc = responder_set_addresses(&port->responder, conf, err)) != 0)
-        goto cleanup;
     /* Drivers create their sockets in the namespace of the opening thread. */
-    if ((rc = netns_enter(conf->netns, &before, err)) != 0)
-        goto cleanup;
+    if ((rc = eal_start(run->node, err)) != 0 ||
+        (rc = responder_set_addresses(&port->responder, conf, err)) != 0 ||
+        (rc = netns_enter(conf->netns, &before, err)) != 0)
+        return rc;
     if ((rc = port_device_open(port, err)) == 0)
         rc = choose_mac(port, run, err);
     netns_leave(before);
-
-cleanup:
-    if (rc != 0)
-        port_close(port);
-    else
-        *out = port;
     return rc;
 }
 

@@ -104,7 +104,7 @@ static inline void port_responder_unlock(struct transport_port *port)
 
 /* --- port.c: functions of the transport's table --------------------------------------------- */
 
-int port_open(struct transport_port **port, const struct port_conf *conf,
+int port_open(struct transport_port *port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void port_close(struct transport_port *port);

@@ -304,18 +304,12 @@ static void socket_destroy(struct lane *base)
     frame_lane_free(&lane->frame);
 }
 
-/**
- * Make a lane of `bytes` bytes; `conf` has the sizes and the header.
- */
-static int socket_make(struct socket_lane **out, size_t bytes, const struct lane_request *request,
-                       struct frame_conf *conf, struct err *err)
+/** Make a lane; `conf` has the sizes and the header. */
+static int socket_make(struct socket_lane *lane, struct frame_conf *conf, struct err *err)
 {
-    struct socket_port *port = (struct socket_port *)request->port;
-    struct socket_lane *lane = frame_lane_new(bytes, request);
+    struct socket_port *port = (struct socket_port *)lane->frame.lane.request.port;
     int rc;
 
-    if (lane == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", port->ip.conf->name);
     conf->ops = &socket_ops;
     conf->name = port->ip.conf->name;
     conf->partner_bytes = sizeof(struct socket_partner);
@@ -329,13 +323,9 @@ static int socket_make(struct socket_lane **out, size_t bytes, const struct lane
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++)
         lane->outbox[i].bytes = lane->heads[i].bytes;
     rc = frame_lane_make(&lane->frame, conf, err);
-    if (rc != 0) {
-        socket_destroy(&lane->frame.lane);
-        return rc;
-    }
-    frame_lane_build(&lane->frame);
-    *out = lane;
-    return 0;
+    if (rc == 0)
+        frame_lane_build(&lane->frame);
+    return rc;
 }
 
 #define SOCKET_DRAIN_BURSTS 1024 /* maximum, before a phase */

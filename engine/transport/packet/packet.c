@@ -176,21 +176,17 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
 
 /* --- a lane and its port -----------------------------------------------------------------------*/
 
-static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
+static int prepare(struct lane *lane, struct err *err)
 {
     struct frame_conf conf = {
         .header = "l2",
         .offset = ETH_HLEN,
         .outside = FRAME_FCS,
         .least = ETH_ZLEN + FRAME_FCS,
-        .most = request->port->socket.ip.facts.frame_max,
+        .most = lane->request.port->socket.ip.facts.frame_max,
     };
-    struct socket_lane *lane = NULL;
-    int rc = socket_make(&lane, sizeof *lane, request, &conf, err);
 
-    if (rc == 0)
-        *out = &lane->frame.lane;
-    return rc;
+    return socket_make((struct socket_lane *)lane, &conf, err);
 }
 
 static void close_port(struct transport_port *port)
@@ -251,22 +247,13 @@ static int open_device(struct transport_port *port, struct err *err)
     return 0;
 }
 
-static int open_port(struct transport_port **out, const struct port_conf *conf,
+static int open_port(struct transport_port *port, const struct port_conf *conf,
                      const struct transport_run *run, struct err *err)
 {
-    struct transport_port *port = calloc(1, sizeof *port);
-    int rc;
+    int rc = ip_port_open(&port->socket.ip, conf, "packet", SOCK_RAW, err);
 
     (void)run;
-    if (port == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
-    rc = ip_port_open(&port->socket.ip, conf, "packet", SOCK_RAW, err);
-    if (rc == 0)
-        rc = open_device(port, err);
-    *out = rc == 0 ? port : NULL;
-    if (rc != 0)
-        close_port(port);
-    return rc;
+    return rc == 0 ? open_device(port, err) : rc;
 }
 
 /* Report the frames that the socket itself passed: the interface counts other traffic, too. A frame
@@ -298,6 +285,8 @@ const struct transport transport_packet = {
     .name = "packet",
     .capabilities = TRANSPORT_FRAMES | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
+    .port_bytes = sizeof(struct transport_port),
+    .lane_bytes = sizeof(struct socket_lane),
     .open = open_port,
     .facts = find_facts,
     .prepare = prepare,

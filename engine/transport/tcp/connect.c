@@ -652,41 +652,32 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_max / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_max / 4 : HALF_OPEN_MOST;
 }
 
-int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
+int tcp_port_open(struct transport_port *port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     socklen_t size = sizeof((struct port_facts *)NULL)->congestion;
-    struct transport_port *made;
     char text[ADDRESS_TEXT_MAX];
     int rc;
 
     (void)run;
-    if (sodium_init() < 0)
-        return err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
-    made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
-    made->epoll = -1;
-    made->listening = true;
-    TAILQ_INIT(&made->arrivals[false]);
-    TAILQ_INIT(&made->arrivals[true]);
-    made->half_open_most = raise_descriptor_limit();
+    port->epoll = -1;
+    port->listening = true;
+    TAILQ_INIT(&port->arrivals[false]);
+    TAILQ_INIT(&port->arrivals[true]);
+    port->half_open_most = raise_descriptor_limit();
     message_payload_init();
-    rc = ip_port_open(&made->ip, conf, "tcp", SOCK_STREAM, err);
-    if (rc == 0 && ((made->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-                    listen(made->ip.socket, BACKLOG) != 0 ||
-                    epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->ip.socket, &event) != 0))
+    rc = ip_port_open(&port->ip, conf, "tcp", SOCK_STREAM, err);
+    if (rc == 0 && ((port->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+                    listen(port->ip.socket, BACKLOG) != 0 ||
+                    epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event) != 0))
         rc = err_set(err, -errno, "%s: can't listen on %s: %s", conf->name,
-                     address_text(&made->ip.address, text), strerror(errno));
-    if (rc < 0) {
-        tcp_port_close(made);
+                     address_text(&port->ip.address, text), strerror(errno));
+    if (rc < 0)
         return rc;
-    }
-    made->ip.facts.connect_fd = made->epoll;
+    port->ip.facts.connect_fd = port->epoll;
     /* The namespace's default, which /proc/sys does not show outside of it. */
-    getsockopt(made->ip.socket, IPPROTO_TCP, TCP_CONGESTION, made->ip.facts.congestion, &size);
-    *port = made;
+    getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, port->ip.facts.congestion, &size);
     return 0;
 }
 

@@ -570,8 +570,10 @@ static int make_rest(struct tcp_lane *lane)
     return 0;
 }
 
-static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
+static int prepare(struct lane *base, struct err *err)
 {
+    struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    const struct lane_request *request = &base->request;
     struct transport_port *port = request->port;
     const struct message_plan plan = {
         .transport = "tcp",
@@ -581,26 +583,16 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         .check_bytes = MESSAGE_CHECK_BYTES,
         .probe_fps = prober_rate(request, PROBE_LINE_BYTES),
     };
-    struct tcp_lane *lane;
     int rc;
 
     tcp_key_derive(port->key, request->secret);
-    lane = calloc(1, sizeof *lane);
-    if (lane == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", plan.label);
     lane->port = port;
     lane->epoll = lane->wakes = -1;
-    rc = message_lane_make(&lane->base, request, &hooks, &plan, err);
+    rc = message_lane_make(&lane->base, &hooks, &plan, err);
     if (rc == 0 && (rc = make_rest(lane)) < 0)
         err_set(err, rc, "%s: can't make the state of a phase's streams: %s", plan.label,
                 strerror(-rc));
-    if (rc == 0)
-        rc = tcp_lane_check(lane, err);
-    if (rc == 0)
-        *made = &lane->base.lane;
-    else
-        destroy(&lane->base.lane);
-    return rc;
+    return rc == 0 ? tcp_lane_check(lane, err) : rc;
 }
 
 enum { OF_SENDER = 1, OF_RECEIVER = 2 };
@@ -667,6 +659,8 @@ const struct transport transport_tcp = {
     .name = "tcp",
     .capabilities = TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
+    .port_bytes = sizeof(struct transport_port),
+    .lane_bytes = sizeof(struct tcp_lane),
     .open = tcp_port_open,
     .facts = tcp_port_facts,
     .prepare = prepare,

@@ -76,7 +76,7 @@ struct transport_port {
     uint64_t turn_rejected;
 };
 
-int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
+int tcp_port_open(struct transport_port *port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void tcp_port_close(struct transport_port *port);

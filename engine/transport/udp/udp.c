@@ -10,7 +10,6 @@
 #include "netns.h"
 #include "socket_lane.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <linux/sock_diag.h>
 #include <netinet/ip.h>
@@ -158,10 +157,11 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
 
 /* --- a lane ------------------------------------------------------------------------------------*/
 
-static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
+static int prepare(struct lane *base, struct err *err)
 {
-    const struct udp_options *own = request->phase->options;
-    struct ip_port *ip = &request->port->socket.ip;
+    struct udp_lane *lane = (struct udp_lane *)base;
+    const struct udp_options *own = base->request.phase->options;
+    struct ip_port *ip = &base->request.port->socket.ip;
     uint32_t headers = ip->address.ss_family == AF_INET6 ? 48 : 28; /* of IP and UDP */
     uint32_t least = AROUND + headers + SIGNATURE_BYTES, most = ip->facts.frame_max;
     struct frame_conf conf = {
@@ -170,15 +170,11 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         .least = least > FRAME_LEAST ? least : FRAME_LEAST,
         .most = most < FILL_BYTES ? most : FILL_BYTES,
     };
-    struct socket_lane *made = NULL;
     struct err ignored = {""};
-    struct udp_lane *lane;
-    int rc = socket_make(&made, sizeof *lane, request, &conf, err);
+    int rc = socket_make(&lane->socket, &conf, err);
 
     if (rc != 0)
         return rc;
-    assert(made != NULL);
-    lane = (struct udp_lane *)made;
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++) {
         lane->pieces[i] = (struct iovec){lane->bytes[i], sizeof lane->bytes[i]};
         lane->messages[i].msg_hdr = (struct msghdr){
@@ -190,14 +186,9 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
     }
     /* The socket serves all phases: it is tuned for the one prepared last. */
     if (own->receive_buffer > 0)
-        rc = ip_port_buffer(ip, ip->socket, SO_RCVBUF, own->receive_buffer, err);
-    else
-        (void)ip_port_buffer(ip, ip->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
-    if (rc != 0)
-        socket_destroy(&made->frame.lane);
-    else
-        *out = &made->frame.lane;
-    return rc;
+        return ip_port_buffer(ip, ip->socket, SO_RCVBUF, own->receive_buffer, err);
+    (void)ip_port_buffer(ip, ip->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
+    return 0;
 }
 
 /* --- a port ------------------------------------------------------------------------------------*/
@@ -229,25 +220,20 @@ static void close_port(struct transport_port *port)
     free(port);
 }
 
-static int open_port(struct transport_port **out, const struct port_conf *conf,
+static int open_port(struct transport_port *port, const struct port_conf *conf,
                      const struct transport_run *run, struct err *err)
 {
-    struct transport_port *port = calloc(1, sizeof *port);
     struct ip_port *ip = &port->socket.ip;
     int home = -1, v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, rc;
     bool is_v6;
 
     (void)run;
-    if (port == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     port->statistics = -1;
     rc = ip_port_open(ip, conf, "udp", SOCK_DGRAM, err);
     if (rc == 0)
         rc = netns_enter(conf->netns, &home, err);
-    if (rc != 0) {
-        close_port(port);
+    if (rc != 0)
         return rc;
-    }
     is_v6 = ip->address.ss_family == AF_INET6;
     port->statistics = open(is_v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
                             O_RDONLY | O_CLOEXEC);
@@ -260,7 +246,6 @@ static int open_port(struct transport_port **out, const struct port_conf *conf,
     port->base_damaged = damaged(port);
     ip->facts.queues = 1;
     ip->facts.frame_max = ip->facts.mtu + AROUND;
-    *out = port;
     return 0;
 }
 
@@ -300,6 +285,8 @@ const struct transport transport_udp = {
     .name = "udp",
     .capabilities = TRANSPORT_FRAMES | TRANSPORT_NEEDS_IFACE,
     .options = &option_table,
+    .port_bytes = sizeof(struct transport_port),
+    .lane_bytes = sizeof(struct udp_lane),
     .open = open_port,
     .facts = find_facts,
     .prepare = prepare,
