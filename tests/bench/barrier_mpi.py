@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from common import Figures, arguments, beside_peer, built, need
-from spaces import NETWORK, PREFIX_BITS, inside, spaces
+from common import Figures, arguments, beside_peer, built, inside, need, spaces
+
+from switchbench.labs import LabNode
 
 TIMEOUT_S = 60
+NETWORK = "100.64.0.0"  # of the control network: node i has its (i + 1)-th address
 SOURCE = Path(__file__).with_name("mpi_peer.c")
 
 # mpirun's remote shell: the host's name is the namespace's. A host name of its own keeps Open MPI
@@ -40,15 +43,15 @@ def figures(lines: str) -> Figures:
     return {f"p{part} us": times[len(times) * part // 100] / 1e3 for part in (50, 99)}
 
 
-def ours(program: Path, names: list[str], barriers: int) -> Figures:
+def ours(program: Path, nodes: Sequence[LabNode], barriers: int) -> Figures:
     """Run our processes once."""
     processes = [
         subprocess.Popen(
-            inside(name, str(program), str(index), str(len(names)), str(barriers), NETWORK),
+            inside(node, str(program), str(index), str(len(nodes)), str(barriers), NETWORK),
             stdout=subprocess.PIPE,
             text=True,
         )
-        for index, name in enumerate(names)
+        for index, node in enumerate(nodes)
     ]
     try:
         outputs = [process.communicate(timeout=TIMEOUT_S)[0] for process in processes]
@@ -60,21 +63,21 @@ def ours(program: Path, names: list[str], barriers: int) -> Figures:
     return figures("".join(outputs))
 
 
-def theirs(folder: Path, names: list[str], barriers: int) -> Figures:
+def theirs(folder: Path, nodes: Sequence[LabNode], barriers: int) -> Figures:
     """Run the peer once, below mpirun, which sits in the first namespace."""
     settings = {
         "plm_rsh_agent": str(folder / "agent"),
         "plm_rsh_no_tree_spawn": "1",
         "pml": "ob1",
         "btl": "tcp,self",
-        "btl_tcp_if_include": f"{NETWORK}/{PREFIX_BITS}",
-        "oob_tcp_if_include": f"{NETWORK}/{PREFIX_BITS}",
+        "btl_tcp_if_include": f"{NETWORK}/16",
+        "oob_tcp_if_include": f"{NETWORK}/16",
         "mpi_yield_when_idle": "1",
     }
-    command = inside(names[0], "mpirun", "--allow-run-as-root")
+    command = inside(nodes[0], "mpirun", "--allow-run-as-root")
     for key, value in settings.items():
         command += ["--mca", key, value]
-    command += ["--host", ",".join(names), "-np", str(len(names))]
+    command += ["--host", ",".join(node.namespace.name for node in nodes), "-np", str(len(nodes))]
     command += [str(folder / "mpi_peer"), str(barriers)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=5 * TIMEOUT_S)
     if done.returncode != 0:
@@ -95,10 +98,10 @@ def main() -> None:
         (folder / "agent").chmod(0o755)
         subprocess.run(["mpicc", "-O2", "-o", str(folder / "mpi_peer"), str(SOURCE)], check=True)
         for count in options.counts:
-            with spaces(count) as names:
+            with spaces(count) as nodes:
                 subjects = {
-                    "ours": lambda names=names: ours(options.program, names, barriers),
-                    "MPI_Barrier": lambda names=names: theirs(folder, names, barriers),
+                    "ours": lambda nodes=nodes: ours(options.program, nodes, barriers),
+                    "MPI_Barrier": lambda nodes=nodes: theirs(folder, nodes, barriers),
                 }
                 row, at_most = f"{count} processes", {"p50 us": 0.7, "p99 us": 1.0}
                 beside_peer(row, options.rounds, subjects, {}, at_most)

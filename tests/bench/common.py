@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from switchbench import labs
+from switchbench.labs import LabNode
+
 ROOT = Path(__file__).resolve().parents[2]
 Figures = Mapping[str, float]  # of one run, or the medians of several, by name and unit
 Subjects = Mapping[str, Callable[[], Figures]]
@@ -121,6 +124,19 @@ NODE = ROOT / "build/engine/switchbench-node"
 def built(program: str) -> Path:
     """Return where scripts/setup puts a benchmark's program."""
     return ROOT / "build/tests/bench" / program
+
+
+@contextlib.contextmanager
+def spaces(count: int) -> Iterator[Sequence[LabNode]]:
+    """Yield so many namespaces of a lab: `eth0` and `ctl0` meet on bridges; nothing is shaped."""
+    topology = labs.load("sixty-four", {"nodes": count, "rate": "unlimited"})
+    with labs.session(topology, f"bench{os.getpid()}") as lab:
+        yield lab.nodes
+
+
+def inside(node: LabNode, *command: str) -> list[str]:
+    """Return the command, run in a namespace."""
+    return ["ip", "netns", "exec", node.namespace.name, *command]
 
 
 # --- two processes beside two of a peer -----------------------------------------------------------

@@ -14,12 +14,14 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import common
 from common import RATE, Figures, Testpmd
-from spaces import address, inside, spaces
+
+from switchbench.labs import LabNode
 
 MEMIF = "net_memif0,role={},socket={}/{},socket-abstract=no,rsize=10,bsize=2048"
 KERNEL_DEVICES = {
@@ -36,7 +38,7 @@ class Way:
     ours: list[dict[str, str]]
     peer: list[str]
     control: tuple[str, str] = ("127.0.0.1", "127.0.0.2")
-    netns: tuple[str | None, str | None] = (None, None)
+    nodes: tuple[LabNode | None, LabNode | None] = (None, None)
     mbufs: int = 8192
 
 
@@ -49,12 +51,13 @@ def memif(folder: Path) -> Way:
     return Way("50Mfps", [{"vdev": one} for one in ours], peer)
 
 
-def kernel(driver: str, ends: tuple[str, str]) -> Way:
+def kernel(driver: str, ends: Sequence[LabNode]) -> Way:
     """Return a veth at each end."""
     port = {"iface": "eth0", "driver": driver}
-    control = (address(0, 1), address(1, 1))
+    near, far = ends
+    control = (near.control_ipv4, far.control_ipv4)
     load = "1Mfps" if driver == "af_packet" else "25Mfps"
-    return Way(load, [port] * 2, [KERNEL_DEVICES[driver]] * 2, control, ends, mbufs=32768)
+    return Way(load, [port] * 2, [KERNEL_DEVICES[driver]] * 2, control, (near, far), mbufs=32768)
 
 
 def ours(way: Way, asked: argparse.Namespace, folder: Path) -> Figures:
@@ -65,7 +68,7 @@ def ours(way: Way, asked: argparse.Namespace, folder: Path) -> Figures:
         dpdk={"header": "ipv4-udp", "burst": 64}, latency={"probes": 0}, warmup="200ms",
         window=f"{asked.seconds:g}s", cores=cores,
     )  # fmt: skip
-    spaces = [[] if name is None else inside(name) for name in way.netns]
+    spaces = [[] if node is None else common.inside(node) for node in way.nodes]
     flow, _ = common.run_job(asked.node, job, spaces)
     return {RATE: flow["window_frames"] * 1e3 / flow["window_ns"]}
 
@@ -76,7 +79,7 @@ def peer(way: Way, seconds: float) -> Figures:
     cores = common.two_cores()
     sender, receiver = (
         Testpmd(f"pair{end}", [way.peer[end]], mode, cores[end], cores[1 - end], options,
-                way.netns[end])
+                node.namespace.name if (node := way.nodes[end]) else None)
         for end, mode in enumerate(("txonly", "rxonly"))
     )  # fmt: skip
     with receiver.running(), sender.running():
@@ -114,9 +117,9 @@ def main() -> None:
                 compare(name, memif(folder), asked, folder)
                 continue
             common.need("ip", root=True)
-            with spaces(2, "eth0", "ctl0") as (near, far):
+            with common.spaces(2) as ends:
                 time.sleep(0.5)
-                compare(name, kernel(name, (near, far)), asked, folder)
+                compare(name, kernel(name, ends), asked, folder)
 
 
 if __name__ == "__main__":

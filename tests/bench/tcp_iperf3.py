@@ -31,11 +31,14 @@ from common import (
     Pair,
     arguments,
     beside_peer,
+    inside,
     need,
     run_job,
+    spaces,
     write_job,
 )
-from spaces import address, inside, spaces
+
+from switchbench.labs import LabNode
 
 MESSAGE_BYTES = 128 * 1024
 CONGESTION = "cubic"
@@ -47,27 +50,27 @@ def figures(bps: float, moved_bytes: float, cpu_s: float) -> Figures:
     return {RATE: bps / 1e9, CPU: cpu_s / (moved_bytes / 1e9)}
 
 
-def ours(names: Sequence[str], node: Path, job: Path) -> Figures:
+def ours(nodes: Sequence[LabNode], node: Path, job: Path) -> Figures:
     """Run two node processes once."""
-    flow, cpu_s = run_job(node, job, [inside(name) for name in names])
+    flow, cpu_s = run_job(node, job, [inside(node) for node in nodes])
     bps = flow["window_payload_bytes"] * 8e9 / flow["window_ns"]
     return figures(bps, flow["payload_bytes"], cpu_s)
 
 
-def iperf3(names: Sequence[str], streams: int, seconds: int, folder: Path) -> Figures:
+def iperf3(nodes: Sequence[LabNode], streams: int, seconds: int, folder: Path) -> Figures:
     """Run iperf3's server and client once."""
     server, client = (folder / f"iperf3-{side}.json" for side in ("server", "client"))
-    command, target = ["iperf3", "--json", "--interval", "0"], address(1)
+    command, target = ["iperf3", "--json", "--interval", "0"], nodes[1].ipv4
     pair = Pair()
-    pair.start(inside(names[1], *command, "--server", "--one-off", "--bind", target), server)
-    listening = inside(names[1], "ss", "-Hltn", "sport = :5201")
+    pair.start(inside(nodes[1], *command, "--server", "--one-off", "--bind", target), server)
+    listening = inside(nodes[1], "ss", "-Hltn", "sport = :5201")
     for _ in range(200):  # until no connection of the run before is in its way
         if subprocess.run(listening, check=True, capture_output=True).stdout:
             break
         time.sleep(0.01)
     load = ["--time", str(seconds), "--parallel", str(streams)]
     load += ["--length", str(MESSAGE_BYTES), "--congestion", CONGESTION]
-    pair.start(inside(names[0], *command, "--client", target, *load), client)
+    pair.start(inside(nodes[0], *command, "--client", target, *load), client)
     pair.end()
     received = json.loads(client.read_text())["end"]["sum_received"]
     return figures(received["bits_per_second"], received["bytes"], pair.cpu_s)
@@ -78,17 +81,17 @@ def main() -> None:
     asked = arguments(__doc__, node=NODE, streams=[1, 8]).parse_args()
     need("iperf3", "ip", root=True)
     seconds = max(1, round(asked.seconds))  # 0 is for ever to iperf3
-    with spaces(len(HOSTS), "eth0", "ctl0") as names, tempfile.TemporaryDirectory() as name:
+    with spaces(len(HOSTS)) as nodes, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        controls = [address(i, 1) for i in range(len(HOSTS))]
-        ports = [{"iface": "eth0", "tcp_address": address(i)} for i in range(len(HOSTS))]
+        controls = [node.control_ipv4 for node in nodes]
+        ports = [{"iface": "eth0", "tcp_address": node.ipv4} for node in nodes]
         for streams in asked.streams:
             tcp = {"streams_per_flow": streams, "congestion": CONGESTION}
             times = {"warmup": "0s", "window": f"{seconds}s", "message_size": MESSAGE_BYTES}
             job = write_job(folder, controls, ports, transport="tcp", tcp=tcp, load="100%", **times)
             subjects = {
-                "ours": lambda job=job: ours(names, asked.node, job),
-                "iperf3": lambda streams=streams: iperf3(names, streams, seconds, folder),
+                "ours": lambda job=job: ours(nodes, asked.node, job),
+                "iperf3": lambda streams=streams: iperf3(nodes, streams, seconds, folder),
             }
             beside_peer(f"{streams} streams", asked.rounds, subjects, {RATE: 1.0}, {CPU: 1.0})
 
