@@ -1,39 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests have in common: rows of data, and commands that are run in this process."""
+"""What tests have in common: commands that are run in this process."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import hypothesis
 import pytest
-import yaml
 
 from hostkit import in_path, program, ssh_script
 from switchbench.cli.main import main
 
 hypothesis.settings.register_profile("busy machine", deadline=None)
 hypothesis.settings.load_profile("busy machine")
-
-ROWS = Path(__file__).parent / "data" / "rows"
-
-
-@cache
-def tables(module: str) -> dict[str, list[list[Any]]]:
-    """Return the tables of rows of a module's tests, by test: the first row names the columns."""
-    found: dict[str, list[list[Any]]] = yaml.load(
-        (ROWS / f"{module}.yaml").read_text(), yaml.CSafeLoader
-    )
-    return found
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that is marked `rows` with each row of its table in data/rows."""
-    if metafunc.definition.get_closest_marker("rows"):
-        columns, *rows = tables(metafunc.module.__name__)[metafunc.definition.originalname]
-        metafunc.parametrize(columns, rows)
 
 
 class Said(NamedTuple):

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 import labkit
 import sshkit
-from smokes import SMOKES
 from switchbench import labs
+
+SMOKES = yaml.safe_load((Path(__file__).parent / "data" / "smokes.yaml").read_text())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
