@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import runs
 from switchbench.cli import manual
 from switchbench.cli.main import COMMANDS, build_parser
 from switchbench.config.rules import PROFILES
@@ -33,14 +33,8 @@ def bash_offers(share: Path, line: str) -> set[str]:
         _shtab_switchbench
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    place = share / "bash"
-    done = subprocess.run(
-        ["bash", "-c", script, "bash", str(place), *line.split(" ")],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=share,
-    )
+    words = ["bash", "-c", script, "bash", str(share / "bash"), *line.split(" ")]
+    done = runs.program(*words, cwd=share, check=True)
     return {word for word in done.stdout.splitlines() if word}
 
 
@@ -48,15 +42,9 @@ def fish_offers(share: Path, line: str) -> set[str]:
     """Return what fish would offer for the last word."""
     if not shutil.which("fish"):
         pytest.skip("fish is not installed")
-    place = share / "fish"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", f"source {place}; complete -C '{line}'"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=share,
-        env=os.environ | {"HOME": str(share), "XDG_DATA_HOME": str(share)},
-    )
+    home = {"HOME": str(share), "XDG_DATA_HOME": str(share)}
+    words = ["fish", "--no-config", "-c", f"source {share / 'fish'}; complete -C '{line}'"]
+    done = runs.program(*words, cwd=share, env=os.environ | home, check=True)
     return {offer.split("\t")[0] for offer in done.stdout.splitlines()}
 
 

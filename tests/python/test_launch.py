@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 import hostkit
+import runs
 from conftest import Command
 from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__, labs
@@ -140,9 +141,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def said(privilege: str, engine: str = "switchbench-node") -> list[str]:
         words = far.engine_words(engine, privilege, ["--name", "a b"], announced=True)
         path = f"{sudo.parent}:{tmp_path}/path:/usr/bin:/bin"
-        done = subprocess.run(
-            words, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
-        )
+        done = runs.program(*words, env=os.environ | {"PATH": path})
         return done.stdout.replace(f"{tmp_path}/", "").splitlines()
 
     says = '#!/bin/sh\necho "$0 $*"\n'

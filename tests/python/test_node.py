@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -20,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
+import nodekit
+import runs
 from configs import PROJECT, needs_engine
 from switchbench.base.programs import find_engine
 
@@ -31,57 +32,23 @@ HEARTBEAT_TIMEOUT_MS = 3000
 
 def node(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a node to its end."""
-    return subprocess.run(
-        [find_engine(), *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-
-
-def free_ports() -> tuple[int, int]:
-    """Return two free UDP ports of the loopback."""
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second,
-    ):
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+    return runs.program(find_engine(), *arguments, input=text, timeout=TIMEOUT_S)
 
 
 def documents(controlled: bool = False) -> str:
     """Return the documents `job` and `peers` of node1 and node2."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports()]
-    job = {
-        "protocol": 2,
-        "run": "test-node",
-        "controlled": controlled,
-        "heartbeat_timeout_ms": HEARTBEAT_TIMEOUT_MS,
-        "barrier_timeout_ms": 10_000,
-        "nodes": [
-            {"name": f"node{i}", "control": {"address": address}, "ports": []}
-            for i, address in enumerate(addresses, 1)
-        ],
-    }
-    peers = {"addresses": addresses, "key": secrets.token_hex(32)}
-    return "".join(json.dumps(document) + "\n" for document in ({"job": job}, {"peers": peers}))
+    times = {"heartbeat_timeout_ms": HEARTBEAT_TIMEOUT_MS}
+    return nodekit.meeting(nodekit.free_addresses(), controlled=controlled, **times)
 
 
 class Pair:
     """Two running nodes that read the test's documents."""
 
     def __init__(self, *words: str) -> None:
-        pipe = subprocess.PIPE
         self.nodes = [
-            subprocess.Popen(
-                [find_engine(), *words, "--name", name],
-                stdin=pipe, stdout=pipe, stderr=pipe, text=True,
-            )
+            nodekit.start([str(find_engine()), *words, "--name", name])
             for name in ("node1", "node2")
-        ]  # fmt: skip
+        ]
 
     def tell(self, text: str, ready: bool = False) -> None:
         """Write to both; wait until both have passed the first barrier."""
@@ -262,14 +229,14 @@ def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
 
 def test_nodes_of_the_run_are_found_on_the_control_network() -> None:
     """Two nodes answer, one address is silent, and one sender lacks the token."""
-    here, there = free_ports()
+    here, there = nodekit.free_addresses()
     token = "5" * 32
-    partners = f"127.0.0.1:{here}\n127.0.0.1:{there}\n127.0.0.1:9\n"
+    partners = f"{here}\n{there}\n127.0.0.1:9\n"
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     words = [str(find_engine()), "--reach"]
     with (
-        subprocess.Popen([*words, f"127.0.0.1:{here}"], **pipes) as one,
-        subprocess.Popen([*words, f"127.0.0.1:{there}"], **pipes) as other,
+        subprocess.Popen([*words, here], **pipes) as one,
+        subprocess.Popen([*words, there], **pipes) as other,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
     ):
         said = []
@@ -279,7 +246,7 @@ def test_nodes_of_the_run_are_found_on_the_control_network() -> None:
         for process in (one, other):
             said.append(json.loads(process.stdout.readline()))
         stranger.settimeout(0.3)
-        stranger.sendto(b"6" * 104, ("127.0.0.1", here))
+        stranger.sendto(b"6" * 104, ("127.0.0.1", int(here.rpartition(":")[2])))
         with pytest.raises(TimeoutError):
             stranger.recv(64)
         for process in (one, other):

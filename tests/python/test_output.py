@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import runs
 from golden import unpack
 
 COMMAND = f"{shlex.quote(sys.executable)} -m switchbench"
@@ -49,7 +50,5 @@ def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
     paths = (str(Path(__file__).parents[1] / name) for name in ("python", "system"))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} > /dev/full"
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=True, env=environment
-    )
+    done = runs.program("bash", "-c", command, env=environment, check=True)
     assert done.stderr.endswith("standard output can't be written: No space left on device\n")

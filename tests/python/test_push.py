@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import runs
 from hostkit import site, ssh_script
 from switchbench import __version__
 from switchbench.base import programs
@@ -64,9 +65,7 @@ def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, fake_
 def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> Any:
     """Receive a collection, as a host does."""
     with (archive or Path(os.devnull)).open("rb") as given:
-        return subprocess.run(
-            order.words(task), stdin=given, capture_output=True, text=True, check=False
-        )
+        return runs.program(*order.words(task), stdin=given)
 
 
 def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) -> None:
@@ -233,9 +232,7 @@ def test_one_of_another_machine_is_not_used(
 
 def test_all_libraries_are_its_own(folder: Path) -> None:
     command = [folder / "lib/loader", "--inhibit-cache", "--library-path", folder / "lib", "--list"]
-    done = subprocess.run(
-        [*command, folder / "libexec/switchbench-node"], capture_output=True, text=True, check=True
-    )
+    done = runs.program(*command, folder / "libexec/switchbench-node", check=True)
     found = [line.split()[2] for line in done.stdout.splitlines() if " => " in line]
     assert any("/libc.so" in path for path in found)
     assert [path for path in found if not path.startswith(f"{folder}/lib/")] == []

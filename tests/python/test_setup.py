@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import runs
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = (
     *("awk", "basename", "bash", "cat", "comm", "dirname", "env", "flock", "paste", "sed"),
@@ -64,14 +66,8 @@ class Machine:
     def setup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it, from a folder of no meaning."""
         self.calls.write_text("")
-        return subprocess.run(
-            [self.tree / "scripts" / "setup", "--no-build", *arguments],
-            cwd="/",
-            env={"PATH": str(self.bin)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [self.tree / "scripts" / "setup", "--no-build", *arguments]
+        return runs.program(*words, cwd="/", env={"PATH": str(self.bin)})
 
     def called(self, command: str) -> list[str]:
         """Return the calls of one stub in the last run."""

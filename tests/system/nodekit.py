@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,18 +81,28 @@ def start(words: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def meeting(clock: Record, addresses: Sequence[str]) -> str:
-    """Return the documents of n0, n1, ... at these control addresses, that meet and end."""
-    nodes = [{"name": f"n{i}", "control": {"address": one}} for i, one in enumerate(addresses)]
-    job = {
-        "protocol": 2,
-        "run": f"meeting-{os.getpid()}",
-        "controlled": False,
-        "heartbeat_timeout_ms": 5000,
-        "barrier_timeout_ms": 10_000,
-        "clock": clock,
-        "nodes": nodes,
-    }
+def meeting(addresses: Sequence[str], **job: Any) -> str:
+    """Return the documents of node1, node2, ... at these control addresses, which meet.
+
+    `job`: keys of the job. They end with `quit`, or with their input.
+    """
+    nodes = [
+        {"name": f"node{i}", "control": {"address": one}, "ports": []}
+        for i, one in enumerate(addresses, 1)
+    ]
+    usual = {"protocol": 2, "run": f"meeting-{os.getpid()}", "controlled": False, "nodes": nodes}
+    times = {"heartbeat_timeout_ms": 5000, "barrier_timeout_ms": 10_000}
     peers = {"addresses": list(addresses), "key": "5c" * 32}
-    parts: list[Record] = [{"job": job}, {"peers": peers}, {"quit": True}]
+    parts: list[Record] = [{"job": usual | times | job}, {"peers": peers}]
     return "".join(json.dumps(part) + "\n" for part in parts)
+
+
+def free_addresses() -> list[str]:
+    """Return two addresses of the loopback with free UDP ports."""
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in "12"
+        ]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]

@@ -210,9 +210,14 @@ def execute(
     *words: str, timeout_s: float = 300, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run `switchbench WORDS` to its end."""
-    return subprocess.run(
-        command(*words), capture_output=True, text=True, timeout=timeout_s, check=False, **options
-    )
+    return program(*command(*words), timeout=timeout_s, **options)
+
+
+def program(
+    *words: str | Path, check: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run any program to its end, its outputs as text."""
+    return subprocess.run(words, capture_output=True, text=True, check=check, **options)
 
 
 def popen(words: list[str], **options: Any) -> subprocess.Popen[str]:

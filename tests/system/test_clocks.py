@@ -4,7 +4,6 @@ namespace."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -30,11 +29,12 @@ ONE_AT_A_TIME_US = 25_000  # what two sleeping workers on shared cores may add
 
 def _nodes(clock: Record, second: Sequence[str] = (), first: Sequence[str] = ()) -> NodeRuns:
     """Run both nodes from start to end; `first` and `second` start them."""
-    port = 20_000 + os.getpid() % 20_000
-    addresses = [f"127.0.0.1:{port + i}" for i in range(2)]
     words = [str(find_engine()), "--name"]
-    processes = [nodekit.start([*first, *words, "n0"]), nodekit.start([*second, *words, "n1"])]
-    return nodekit.conduct(processes, nodekit.meeting(clock, addresses))
+    processes = [
+        nodekit.start([*before, *words, f"node{i}"]) for i, before in enumerate((first, second), 1)
+    ]
+    meeting = nodekit.meeting(nodekit.free_addresses(), clock=clock)
+    return nodekit.conduct(processes, meeting + '{"quit": true}\n')
 
 
 def _ready(*args: Any) -> list[Record]:

@@ -89,9 +89,7 @@ def check_files(args: argparse.Namespace) -> None:
 
 @pytest.mark.parametrize("block", [b for b in FORMS if "switchbench-node" in b.text], ids=str)
 def test_the_engine_has_these_options(block: docs.Block) -> None:
-    shown = subprocess.run(
-        [str(find_engine()), "--help"], capture_output=True, text=True, timeout=20, check=True
-    ).stdout
+    shown = runs.program(str(find_engine()), "--help", timeout=20, check=True).stdout
     for option in re.findall(r"--[a-z]+", block.text):
         assert option in shown, option
 
@@ -197,15 +195,8 @@ def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
     environment = scratch(tmp_path)
     text = "\n".join(["set -e", *lines])
     try:
-        done = subprocess.run(
-            ["bash", "-c", text],
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
+        done = runs.program(
+            "bash", "-c", text, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, timeout=900
         )
     finally:
         for name in re.findall(r"\blab up (\S+)", text):

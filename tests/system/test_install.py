@@ -49,12 +49,8 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if not (build / "build.ninja").exists():
         pytest.skip(f"{build} is no build folder of Meson")
     place = tmp_path_factory.mktemp("installed")
-    done = subprocess.run(
-        ["meson", "install", "-C", str(build), "--no-rebuild", "--destdir", str(place)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["meson", "install", "-C", str(build), "--no-rebuild", "--destdir", str(place)]
+    done = runs.program(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     options = json.loads(subprocess.check_output(["meson", "introspect", "--buildoptions", build]))
     (usual,) = (one["value"] for one in options if one["name"] == "prefix")
@@ -68,9 +64,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (PROJECT / ".venv/bin/python").exists():
         pytest.skip("scripts/wheel needs the environment that scripts/setup makes")
     folder = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run(
-        [PROJECT / "scripts" / "wheel", folder], capture_output=True, text=True, check=False
-    )
+    done = runs.program(PROJECT / "scripts" / "wheel", folder)
     if "No matching distribution" in done.stderr or "Connection" in done.stderr:
         pytest.skip("pip has no index to take setuptools from")
     assert done.returncode == 0, done.stderr
@@ -103,14 +97,9 @@ def without_sources(
     mounts = f'mount --bind "{Path(numpy.__file__).parents[1]}" "{environment}/packages"'
     script = f'{mounts} && mount -t tmpfs none "{PROJECT}" && cd "{folder}" && exec "$@"'
     command = [str(environment / "bin" / "switchbench"), *words]
-    return subprocess.run(
-        ["unshare", "--mount", "--net", "sh", "-c", script, "sh", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)},
-    )
+    variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
+    apart = ["unshare", "--mount", "--net", "sh", "-c", script, "sh"]
+    return runs.program(*apart, *command, timeout=200, env=variables)
 
 
 def test_what_meson_installs(prefix: Path) -> None:

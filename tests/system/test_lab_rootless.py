@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import labkit
+import runs
 from labkit import PREFIX, python
 
 NOBODY = 65534
@@ -46,9 +47,7 @@ def as_user(command: list[str]) -> list[str]:
 @pytest.fixture(autouse=True)
 def user() -> None:
     """Skip where the user can make no lab."""
-    probe = subprocess.run(
-        as_user(python(PROBE)), capture_output=True, text=True, check=False, timeout=30
-    )
+    probe = runs.program(*as_user(python(PROBE)), timeout=30)
     if probe.returncode != 0:
         pytest.skip(f"the user can't run Switchbench: {probe.stderr.strip()[-200:]}")
     if lacks := json.loads(probe.stdout):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,14 +144,7 @@ def _switch_of(name: str) -> int:
     ],
 )
 def test_bad_input_is_one_sentence(text: str, says: str) -> None:
-    done = subprocess.run(
-        [str(switches.find_binary())],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = runs.program(str(switches.find_binary()), input=text, timeout=30)
     assert done.returncode in (2, 3)
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
