@@ -13,7 +13,7 @@ import labkit
 import sshkit
 from switchbench import labs
 
-SMOKES = yaml.safe_load((Path(__file__).parent / "data" / "smokes.yaml").read_text())
+SMOKES = yaml.safe_load((labkit.DATA / "smokes.yaml").read_text())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,6 +29,7 @@ PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
 NODES = ("node1", "node2", "node3", "node4")
 """Of the fixture `topology`."""
+DATA = Path(__file__).parent / "data"
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
 

@@ -34,33 +34,9 @@ needs_sshd = pytest.mark.skipif(
     reason="needs OpenSSH's server and client: apt-get install openssh-server",
 )
 
-SSHD_CONFIG = """\
-Port {port}
-ListenAddress {address}
-HostKey {folder}/host-{name}
-AuthorizedKeysFile {folder}/user.pub
-PidFile none
-UsePAM no
-StrictModes no
-PasswordAuthentication yes
-PermitRootLogin yes
-PermitUserEnvironment no
-MaxStartups 200
-LogLevel INFO
-SetEnv HOME={folder}/home-{name} PATH={folder}/home-{name}/bin:/usr/sbin:/usr/bin:/sbin:/bin
-"""
+SSHD_CONFIG = (labkit.DATA / "sshd_config").read_text()
 
-CLIENT = """\
-Host *
-  User root
-  Port {port}
-  IdentityFile {folder}/user
-  IdentitiesOnly yes
-  IdentityAgent none
-  UserKnownHostsFile {folder}/known_hosts
-  GlobalKnownHostsFile none
-  StrictHostKeyChecking yes
-"""
+CLIENT = (labkit.DATA / "ssh_config").read_text()
 
 
 QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}

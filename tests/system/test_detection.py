@@ -222,52 +222,19 @@ def test_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str, lea
     assert suspects(result)
 
 
-def inside(*groups: str) -> Record:
-    """Return pairs within modules."""
-    return {"pattern": "pairs", "partners": "inside", "groups": list(groups)}
-
-
-ACROSS = {"pattern": "pairs", "partners": "across", "groups": ["left", "right"]}
-LIMITS: dict[str, tuple[Record, list[Record]]] = {
-    # Four nodes of 10M in each of two modules. A module's 30M are less than its nodes' load ...
-    "module-capacity": (
-        {"capacity": "30M", "trunk_capacity": "1G"},
-        [
-            inside("left") | {"load": "40%"},
-            inside("left") | {"load": "95%"},
-            inside("right") | {"load": "40%"},
-            inside("right") | {"load": "95%"},
-            inside("left", "right") | {"load": "40%"},
-            inside("left", "right") | {"load": "95%"},
-        ],
-    ),
-    # ... and 15M each way between them less than those of four pairs.
-    "trunk": (
-        {"capacity": "1G", "trunk_capacity": "15M"},
-        [
-            inside("left") | {"load": "90%"},
-            inside("right") | {"load": "90%"},
-            ACROSS | {"load": "30%"},
-            ACROSS | {"load": "90%"},
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", LIMITS)
-def test_the_part_of_the_switch_is_named_that_carries_no_more(tmp_path: Path, kind: str) -> None:
-    model, tests = LIMITS[kind]
+@pytest.mark.rows
+def test_the_part_of_the_switch_is_named_that_carries_no_more(
+    model: Record, tests: list[Record], named: list[str], mbps: float, tmp_path: Path
+) -> None:
+    """Four nodes of 10 Mbit/s in each of two modules, which carry less than these, or than what
+    four pairs send across."""
     modelled = site("model-e7", 8, **model)
     result = runs.run(tmp_path, QUICK | {"window": "1s", "tests": tests, "site": modelled}).complete
-    if kind == "trunk":
-        assert suspects(result) == {("capacity", "left - right")}
-        expected_bps = 15.0
+    assert suspects(result) == {("capacity", name) for name in named}
+    if named == ["left - right"]:
         assert len({record["switch"] for record in result.switch()}) == 2
         ends = [port for port in result.switch("port") if port["port"] == "left-right"]
         assert min(end["dropped"]["queue"] for end in ends) > 100  # both ways
         assert sum(t["lost_frames"] for t in result.trials()) == sum(map(gone, loaded(result)))
-    else:
-        assert suspects(result) == {("capacity", "left"), ("capacity", "right")}
-        expected_bps = 30.0
     for one in result.suspects:
-        assert one["value"] == pytest.approx(expected_bps, rel=0.1)
+        assert one["value"] == pytest.approx(mbps, rel=0.1)

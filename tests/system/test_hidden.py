@@ -20,7 +20,7 @@ from switchbench.topology import lab_addresses
 
 pytestmark = labkit.needs_lab
 
-NETWORKS = yaml.safe_load((Path(__file__).parent / "data" / "hidden.yaml").read_text())
+NETWORKS = yaml.safe_load((labkit.DATA / "hidden.yaml").read_text())
 RECALL, PRECISION = 0.90, 0.98
 
 

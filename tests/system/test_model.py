@@ -132,17 +132,7 @@ def _switch_of(name: str) -> int:
     return int(json.loads(records.read_text().splitlines()[0])["pid"])
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"switch": {"name": "a"}}\n', "lacks the key 'ports'"),
-        ("", "ended before the switch's description"),
-        (
-            '{"switch": {"name": "a", "ports": [{"name": "a", "iface": "none0"}, {"name": "b"}]}}',
-            "interface none0 can't be used",
-        ),
-    ],
-)
+@pytest.mark.rows
 def test_bad_input_is_one_sentence(text: str, says: str) -> None:
     done = runs.program(str(switches.find_binary()), input=text, timeout=30)
     assert done.returncode in (2, 3)

@@ -34,32 +34,7 @@ pytestmark = [
 
 STOP_LIMIT_S = 3.0  # the heartbeat_timeout's second, and Slurm's messages
 CTLD_PORT, SLURMD_PORT = 36817, 36818
-CONF = """\
-ClusterName=switchbench-test
-SlurmctldHost={host}({controller})
-SlurmctldPort={ctld_port}
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-CredType=cred/munge
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
-SlurmctldPidFile={folder}/ctld.pid
-SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmctldLogFile={folder}/ctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-SchedulerType=sched/builtin
-SelectType=select/linear
-ReturnToService=2
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
+CONF = (labkit.DATA / "slurm.conf").read_text()
 NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=1 State=UNKNOWN\n"
 
 

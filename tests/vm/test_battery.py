@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,20 +21,7 @@ pytestmark = vmkit.needs_guests
 
 # Each interface has a table of routes of its own, and the kernel's table of local addresses comes
 # after those: what one device sends to another of the same machine leaves by the cable.
-ROUTES = r"""
-ip() { /usr/sbin/ip "$@"; }
-for conf in /proc/sys/net/ipv4/conf/*; do echo 1 >$conf/accept_local; echo 0 >$conf/rp_filter; done
-ip rule add pref 100 lookup local
-ip rule del pref 0
-for i; do
-    ip route add 10.9.0.0/24 dev eth$i table $((100 + i))
-    ip rule add pref $((10 + i)) oif eth$i lookup $((100 + i))
-    for j; do
-        [ $i = $j ] || ip neigh replace 10.9.0.$((j + 1)) lladdr 02:53:42:09:00:0$((j + 1)) \
-            dev eth$i nud permanent
-    done
-done
-"""
+ROUTES = (Path(__file__).parent / "data" / "routes.sh").read_text()
 OPTIONS = (
     (),
     ("operation=write",),
