@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..base.source import Pairs, count, json_decoder, number, unique
+from ..base.source import count, json_decoder, number, unique
 from ..records.summary_form import Entry
 from .reading import (
     MEGA,
@@ -46,7 +46,21 @@ _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions
 
 def _read_hpcc(source: Source) -> list[ImportedFigure]:
     """Return the figures of all runs in an HPCC output file; HPCC appends each run."""
-    runs = list(_summaries(source))
+    before, *sections = source.text.split(_BEGIN)
+    if not sections:
+        raise source.refuse("it ends before HPCC's summary section: the run has not ended")
+    runs: list[dict[str, str]] = []
+    for section in sections:
+        said, end, _ = section.partition(_END)
+        if not end:
+            raise source.refuse("it ends within HPCC's summary section")
+        runs.append({})
+        for pair in _VALUE.finditer(said):
+            if pair[1] in runs[-1]:
+                line = before.count("\n") + said.count("\n", 0, pair.start()) + 1
+                raise source.refuse(f"{pair[1]} is in one summary section twice", line)
+            runs[-1][pair[1]] = pair[2].strip()
+        before += section
     found = [one for values in runs for one in _hpcc_figures(source, values)]
     if not found:
         raise source.refuse("HPCC measured nothing in this run: all figures of its summary are -1")
@@ -60,25 +74,6 @@ def _read_hpcc(source: Source) -> list[ImportedFigure]:
     if begun > len(runs):
         source.warn(f"{begun - len(runs)} of {begun} runs in it have no summary")
     return found
-
-
-def _summaries(source: Source) -> Iterator[dict[str, str]]:
-    """Yield the NAME=VALUE pairs of each summary section of an hpccoutf.txt."""
-    before, *sections = source.text.split(_BEGIN)
-    if not sections:
-        raise source.refuse("it ends before HPCC's summary section: the run has not ended")
-    for section in sections:
-        said, end, _ = section.partition(_END)
-        if not end:
-            raise source.refuse("it ends within HPCC's summary section")
-        values: dict[str, str] = {}
-        for found in _VALUE.finditer(said):
-            if found[1] in values:
-                line = before.count("\n") + said.count("\n", 0, found.start()) + 1
-                raise source.refuse(f"{found[1]} is in one summary section twice", line)
-            values[found[1]] = found[2].strip()
-        yield values
-        before += section
 
 
 def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigure]:
@@ -162,25 +157,21 @@ def _read_imb(source: Source) -> list[ImportedFigure]:
             "it is truncated: IMB's last line (All processes entering MPI_Finalize) is missing"
         )
     mega = _megabyte(found, version)
-    made = [one for table in found for one in _imb_figures(source, table, version, mega)]
+    made: list[ImportedFigure] = []
+    for table in found:
+        benchmark, notes = table.title[1], "\n".join(table.notes)
+        processes, groups = _PROCESSES.search(notes), _GROUPS.search(notes)
+        ranks = int(processes[1]) if processes else 0
+        ranks = int(groups[1]) * int(groups[2]) if groups else ranks
+        if table.rows and not ranks:
+            raise source.refuse(f"{benchmark} does not say on how many processes")
+        if mega == _MEBI:
+            table.columns |= {IMB_RATE: PrintedColumn(IMB_RATE, "MiB/s")}
+        like = ImportedFigure("imb", version, benchmark, ranks)
+        made += figures(table.rows, table.columns, like, imb_shared(benchmark.lower(), mega))
     if not made:
         raise source.refuse("there is no table with results in it")
     return made
-
-
-def _imb_figures(
-    source: Source, table: PrintedTable, version: str | None, mega: float
-) -> Iterator[ImportedFigure]:
-    benchmark, notes = table.title[1], "\n".join(table.notes)
-    processes, groups = _PROCESSES.search(notes), _GROUPS.search(notes)
-    ranks = int(processes[1]) if processes else 0
-    ranks = int(groups[1]) * int(groups[2]) if groups else ranks
-    if table.rows and not ranks:
-        raise source.refuse(f"{benchmark} does not say on how many processes")
-    if mega == _MEBI:
-        table.columns |= {IMB_RATE: PrintedColumn(IMB_RATE, "MiB/s")}
-    like = ImportedFigure("imb", version, benchmark, ranks)
-    return figures(table.rows, table.columns, like, imb_shared(benchmark.lower(), mega))
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
@@ -213,36 +204,34 @@ def _read_osu(source: Source) -> list[ImportedFigure]:
     found = tables(source, _OSU)
     if not source.text.endswith("\n"):
         raise source.refuse("it is truncated: its last line has no line feed")
-    made = [one for table in found for one in _osu_figures(source, table)]
+    made: list[ImportedFigure] = []
+    for table in found:
+        nccl, device, benchmark, version = table.title.groups()
+        source.refuse_newer(_OSU.tool, version, (7,))
+        notes = "\n".join(table.notes)
+        places = set(_PLACES.findall(notes))
+        if (nccl or device or places) and places != {"HOST"}:
+            raise source.refuse(IN_GPU)
+        if not table.rows:
+            raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
+        pairs = _PAIRS.search(notes)
+        ranks = 2 if benchmark in _PAIR or benchmark.startswith("MPI_") else source.ranks
+        if pairs:
+            ranks = 2 * int(pairs[1]) or None
+        first = next(iter(table.rows[0].values), "")
+        called = benchmark.removesuffix(" Latency")
+        function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
+        shared = collective(function, first)
+        if benchmark in _PAIR:
+            shared = {first: _PAIR[benchmark]} if ranks == 2 else {}
+        like = ImportedFigure("osu", version, benchmark, ranks)
+        made += figures(table.rows, table.columns, like, shared)
     if any(one.ranks is None for one in made):
         source.warn(
             "OSU's collectives do not say on how many processes they ran, and without that they "
             "stand beside nothing: say --ranks N"
         )
     return made
-
-
-def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
-    nccl, device, benchmark, version = table.title.groups()
-    source.refuse_newer(_OSU.tool, version, (7,))
-    notes = "\n".join(table.notes)
-    places = set(_PLACES.findall(notes))
-    if (nccl or device or places) and places != {"HOST"}:
-        raise source.refuse(IN_GPU)
-    if not table.rows:
-        raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
-    pairs = _PAIRS.search(notes)
-    ranks = 2 if benchmark in _PAIR or benchmark.startswith("MPI_") else source.ranks
-    if pairs:
-        ranks = 2 * int(pairs[1]) or None
-    first = next(iter(table.rows[0].values), "")
-    called = benchmark.removesuffix(" Latency")
-    function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
-    shared = collective(function, first)
-    if benchmark in _PAIR:
-        shared = {first: _PAIR[benchmark]} if ranks == 2 else {}
-    like = ImportedFigure("osu", version, benchmark, ranks)
-    return figures(table.rows, table.columns, like, shared)
 
 
 _RANKS = 2  # iperf3 and perftest have two processes
@@ -265,17 +254,11 @@ def _read_iperf3(source: Source) -> list[ImportedFigure]:
     return found
 
 
-def _once(pairs: Pairs) -> Entry:
-    """Create a JSON object without keys that iperf3 repeats; raise ValueError for other duplicates.
-
-    Versions 3.7 to 3.10 also repeat the sums with --bidir (esnet/iperf issue 952): these are
-    rejected.
-    """
-    return unique([(key, value) for key, value in pairs if key not in _OF_EACH])
-
-
 def _tests(source: Source) -> Iterator[Entry]:
-    decoder, text = json_decoder(_once), source.text.strip()
+    # iperf3 repeats some keys. Versions 3.7 to 3.10 also repeat the sums with --bidir
+    # (esnet/iperf issue 952): these are rejected, as other duplicates are.
+    decoder = json_decoder(lambda pairs: unique([one for one in pairs if one[0] not in _OF_EACH]))
+    text = source.text.strip()
     events: Entry = {}
     while text:
         try:
@@ -351,7 +334,22 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
     if _ON_GPU.search(source.text):
         raise source.refuse(IN_GPU)
     found = tables(source, _PERFTEST)
-    made = [one for table in found for one in _perftest_figures(source, table)]
+    made: list[ImportedFigure] = []
+    for table in found:
+        benchmark = table.title[1]
+        test = _TEST.fullmatch(benchmark)
+        if test is None:
+            raise source.refuse(f"perftest has a test that is unknown here: {benchmark[:60]!r}")
+        shared: Shared = {}
+        if not (test[1] or test[2] or benchmark.startswith("Atomic")):
+            both = "Bidirectional" in benchmark  # the figure sums both directions
+            measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
+            shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
+            if not benchmark.startswith("RDMA_Read"):  # its t_avg is a whole round trip
+                shared["t_avg[usec]"] = ("pingpong_time", 1.0)
+        like = ImportedFigure("perftest", None, benchmark, _RANKS)
+        # perftest prints a peak of 0 if it did not measure one.
+        made += (one for one in figures(table.rows, table.columns, like, shared) if one.value)
     if not made:
         raise source.refuse(
             f"perftest's {found[0].title[1]} has no results: it failed, or this is the end that "
@@ -360,23 +358,6 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
     if not all(table.rows for table in found):
         source.warn("a table without results was skipped")
     return made
-
-
-def _perftest_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
-    benchmark = table.title[1]
-    test = _TEST.fullmatch(benchmark)
-    if test is None:
-        raise source.refuse(f"perftest has a test that is unknown here: {benchmark[:60]!r}")
-    shared: Shared = {}
-    if not (test[1] or test[2] or benchmark.startswith("Atomic")):
-        both = "Bidirectional" in benchmark  # the figure sums both directions
-        measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
-        shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
-        if not benchmark.startswith("RDMA_Read"):  # its t_avg is a whole round trip
-            shared["t_avg[usec]"] = ("pingpong_time", 1.0)
-    like = ImportedFigure("perftest", None, benchmark, _RANKS)
-    # perftest prints a peak of 0 if it did not measure one.
-    return (one for one in figures(table.rows, table.columns, like, shared) if one.value)
 
 
 _READERS: dict[str, Callable[[Source], list[ImportedFigure]]] = {

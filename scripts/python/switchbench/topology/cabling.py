@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -45,26 +45,10 @@ def lldp_neighbours(text: str) -> dict[str, Neighbour]:
     """
     found: dict[str, list[Neighbour]] = {}
     try:
-        for name, seen in _of_json(text):
-            found.setdefault(name, []).append(seen)
-    except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError):
-        return {}
-    every = [(name, seen) for name, several in found.items() for seen in several]
-    words = [word for name, seen in every for word in (name, seen.switch, seen.medium)]
-    if not all(isinstance(word, str) for word in words):
-        return {}
-    ends = {}
-    for name, several in found.items():
-        first, *rivals = dict.fromkeys([seen for seen in several if seen.bridges] or several)
-        ends[name] = replace(first, rivals=tuple(rivals))
-    return ends
-
-
-def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """Yield (interface, neighbour) from lldpcli's JSON, which has `interface` in two forms."""
-    interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
-    for one in interfaces if isinstance(interfaces, list) else [interfaces]:
-        for name, seen in one.items():
+        # lldpcli writes `interface` in two forms
+        interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
+        every = interfaces if isinstance(interfaces, list) else [interfaces]
+        for name, seen in (item for one in every for item in one.items()):
             chassis, port = seen.get("chassis", {}), seen.get("port", {})
             # A chassis without a name is identified by its id alone.
             switch = next(iter(chassis), "")
@@ -81,7 +65,18 @@ def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
             if identity.get("type") == "mac":
                 words.reverse()  # an address is less readable than a name
             medium = port.get("auto-negotiation", {}).get("current", "")
-            yield name, Neighbour(switch, tuple(map(str, filter(None, words))), medium, bridges)
+            ports = tuple(map(str, filter(None, words)))
+            found.setdefault(name, []).append(Neighbour(switch, ports, medium, bridges))
+    except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError):
+        return {}
+    texts = [text for some in found.values() for one in some for text in (one.switch, one.medium)]
+    if not all(isinstance(text, str) for text in (*found, *texts)):
+        return {}
+    ends = {}
+    for name, several in found.items():
+        first, *rivals = dict.fromkeys([seen for seen in several if seen.bridges] or several)
+        ends[name] = replace(first, rivals=tuple(rivals))
+    return ends
 
 
 def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
@@ -150,7 +145,15 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
     if not cabling.hosts:
         raise ConfigurationError(f"{cabling.source}: the file has no host")
     switches = set(cabling.switches)
-    access, trunks, links = _sorted(cabling, switches)
+    access: dict[str, dict[str, list[Cable]]] = {host: {} for host in cabling.hosts}
+    trunks: dict[tuple[str, str], list[Cable]] = defaultdict(list)
+    links: dict[tuple[str, str], list[Cable]] = defaultdict(list)
+    for cable in cabling.cables:
+        if cable.b in switches and cable.a not in switches:
+            access[cable.a].setdefault(cable.b, []).append(cable)
+        else:
+            between = trunks if cable.a in switches else links
+            between[min(cable.a, cable.b), max(cable.a, cable.b)].append(cable)
     # The switch to which a host has the highest rate is its module in the file; "" for none.
     main = {
         host: max(cables, key=lambda switch: _sum_bps(cables[switch]), default="")
@@ -163,12 +166,23 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
         for switch, cables in by_switch.items()
         if switch != main[host]
     }
+    alike: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for host in cabling.hosts:
+        if not main[host]:
+            raise ConfigurationError(f"{cabling.source}: {host} has no cable to any switch")
+        alike[main[host], _sum_bps(access[host][main[host]])].append(host)
     keys = {
         "topology": 1,
         "kind": "site",
         "description": f"{len(cabling.hosts)} hosts and {len(cabling.switches)} switches",
         "modules": list(cabling.switches),
-        "nodes": _nodes(cabling, access, main),
+        "nodes": {  # hosts with equal attributes share one node set
+            str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): {
+                "module": switch,
+                "rate": link_rate_text(bps),
+            }
+            for (switch, bps), hosts in alike.items()
+        },
         "trunks": [
             _entry(ends, _sum_bps(cables) // len(cables))
             | ({"links": len(cables)} if len(cables) > 1 else {})
@@ -203,44 +217,8 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
     return f"{lines}\n{text}"
 
 
-_ByPair = dict[tuple[str, str], list[Cable]]
-_Access = dict[str, dict[str, list[Cable]]]
-
-
-def _sorted(cabling: Cabling, switches: set[str]) -> tuple[_Access, _ByPair, _ByPair]:
-    """Return a cabling's cables: by host and switch, by pair of switches, and by pair of hosts."""
-    access: _Access = {host: {} for host in cabling.hosts}
-    trunks: _ByPair = defaultdict(list)
-    links: _ByPair = defaultdict(list)
-    for cable in cabling.cables:
-        if cable.a in switches:
-            trunks[min(cable.a, cable.b), max(cable.a, cable.b)].append(cable)
-        elif cable.b in switches:
-            access[cable.a].setdefault(cable.b, []).append(cable)
-        else:
-            links[min(cable.a, cable.b), max(cable.a, cable.b)].append(cable)
-    return access, trunks, links
-
-
 def _sum_bps(cables: Sequence[Cable]) -> int:
     return sum(cable.rate_bps for cable in cables)
-
-
-def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, object]:
-    """Return the topology file's `nodes`: hosts with equal attributes share one node set."""
-    alike: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for host in cabling.hosts:
-        switch = main.get(host, "")
-        if not switch:
-            raise ConfigurationError(f"{cabling.source}: {host} has no cable to any switch")
-        alike[switch, _sum_bps(access[host][switch])].append(host)
-    return {
-        str(NodeSet.fromlist(hosts, resolver=RESOLVER_NOGROUP)): {
-            "module": switch,
-            "rate": link_rate_text(bps),
-        }
-        for (switch, bps), hosts in alike.items()
-    }
 
 
 _HEADER = re.compile(r"==> (\S+) <==\s*")
@@ -284,10 +262,27 @@ def read_lldp(
     for device, text in texts.items():
         patterns = ("*",) if device in switch_outputs else interfaces
         seen[device] = {}
-        for name, neighbour in _seen(text, f"{source}: {device}").items():
+        found = lldp_neighbours(text)
+        if not found:
+            raise ConfigurationError(
+                f"{source}: {device}: {text.lstrip()[:30]!r} has no LLDP neighbour: give what "
+                "`lldpcli -f json show neighbors details` writes; does the switch send LLDP?"
+            )
+        for name, neighbour in found.items():
+            if not neighbour.switch:
+                raise ConfigurationError(f"{source}: {device}: {name}: its neighbour has no name")
+        for name, neighbour in found.items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):
-                where = f"{source}: {device} {name}"
-                one = seen[device][name] = _only(neighbour, texts, where)
+                where, ends = f"{source}: {device} {name}", (neighbour, *neighbour.rivals)
+                # Of several devices that may be at the cable's end, one has an output.
+                likely = [end for end in ends if end.switch in texts] if len(ends) > 1 else ends
+                if len(likely) != 1:
+                    raise ConfigurationError(
+                        f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}: one "
+                        "cable has one; remove the wrong entry from the file, or omit the "
+                        "interface by --interface"
+                    )
+                one = seen[device][name] = likely[0]
                 bps = _medium_bps(one, where, rate_bps)
                 port = one.ports[0] if one.ports else ""
                 told[device, one.switch].append(Cable(device, one.switch, bps, port))
@@ -333,38 +328,6 @@ def below_headers(lines: Iterable[str]) -> dict[str, str]:
         else:
             current.append(line)
     return {name: "\n".join(text).strip() for name, text in found.items()}
-
-
-def _seen(text: str, where: str) -> dict[str, Neighbour]:
-    """Return the neighbours of a device by interface.
-
-    Raise ConfigurationError for other outputs.
-    """
-    found = lldp_neighbours(text)
-    if not found:
-        raise ConfigurationError(
-            f"{where}: {text.lstrip()[:30]!r} has no LLDP neighbour: give what `lldpcli -f json "
-            "show neighbors details` writes; does the switch send LLDP?"
-        )
-    nameless = [name for name, neighbour in found.items() if not neighbour.switch]
-    if nameless:
-        raise ConfigurationError(f"{where}: {nameless[0]}: its neighbour has no name")
-    return found
-
-
-def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour:
-    """Return the only neighbour of an interface.
-
-    Raise ConfigurationError where several devices may be at the cable's end.
-    """
-    ends = (neighbour, *neighbour.rivals)
-    likely = [end for end in ends if end.switch in known] if len(ends) > 1 else ends
-    if len(likely) != 1:
-        raise ConfigurationError(
-            f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}: one cable has "
-            "one; remove the wrong entry from the file, or omit the interface by --interface"
-        )
-    return likely[0]
 
 
 def _medium_bps(neighbour: Neighbour, where: str, rate_bps: int | None) -> int:

@@ -12,7 +12,6 @@ d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -50,30 +49,29 @@ class Fabric:
 
     def __post_init__(self) -> None:
         """Raise TopologyError where the hosts, switches and links cannot be a network."""
-        for mistake in self._mistakes():
-            raise TopologyError(f"{self.name}: {mistake}")
-
-    def _mistakes(self) -> Iterator[str]:
         names = Counter([*self.hosts, *self.switches])
-        yield from (f"name {name} is used {n} times" for name, n in names.items() if n > 1)
+        mistakes = [f"name {name} is used {n} times" for name, n in names.items() if n > 1]
         if len(self.hosts) < 2:
-            yield f"has {len(self.hosts)} hosts; a network has at least two"
+            mistakes.append(f"has {len(self.hosts)} hosts; a network has at least two")
         for link in self.links:
             ends = f"the link between {link.a} and {link.b}"
-            yield from (f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names)
+            mistakes += [f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names]
             if link.a == link.b:
-                yield f"{ends} connects a device to itself"
+                mistakes.append(f"{ends} connects a device to itself")
         between = Counter(frozenset((link.a, link.b)) for link in self.links)
         for both, n in between.items():
             if n > 1:
-                ends = " and ".join(sorted(both))
-                yield f"{ends} have {n} links between them: write parallel cables as one link"
-        reached = reachable(self.graph, self.hosts[0], self.transit)
-        lost = [host for host in self.hosts if host not in reached]
-        lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
-        if lost:
-            others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            yield f"is not connected: there is no path from {self.hosts[0]} to {lost[0]}{others}"
+                words = f"{' and '.join(sorted(both))} have {n} links between them"
+                mistakes.append(f"{words}: write parallel cables as one link")
+        if not mistakes:
+            reached = reachable(self.graph, self.hosts[0], self.transit)
+            lost = [host for host in self.hosts if host not in reached]
+            lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
+            if lost:
+                words = f"is not connected: there is no path from {self.hosts[0]} to {lost[0]}"
+                mistakes.append(words + f" and {len(lost) - 1} more" * (len(lost) > 1))
+        if mistakes:
+            raise TopologyError(f"{self.name}: {mistakes[0]}")
 
     @cached_property
     def graph(self) -> Graph:
@@ -379,6 +377,25 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
         hops = routes.hops(ranks, (ranks + rank) % count)
         diameter = max(diameter, int(hops.max()))
         total += int(hops.sum())
+    levels = []
+    if fabric.switches:
+        import networkx
+
+        nearest = networkx.multi_source_dijkstra_path_length(
+            fabric.graph, set(fabric.hosts), weight=None
+        )
+        for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
+            alike = [switch for switch in fabric.switches if nearest[switch] == level]
+            sides = []  # per switch: rates down, up and across, to switches of its level
+            for switch in alike:
+                rates = [0, 0, 0]
+                for _, neighbour, data in fabric.graph.edges(switch, data=True):
+                    rise = nearest[neighbour] - level
+                    rates[0 if rise < 0 else 1 if rise > 0 else 2] += data["rate_bps"]
+                sides.append(rates)
+            worst = max((s[0] / (s[1] + s[2]) for s in sides if s[1] + s[2]), default=None)
+            down, up, across = (float(sum(side)) for side in zip(*sides, strict=True))
+            levels.append(Level(level, len(alike), down, up, across, worst))
     return Arithmetic(
         hosts=count,
         switches=len(fabric.switches),
@@ -386,30 +403,5 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
         diameter=diameter,
         mean_distance=total / (count * (count - 1)),
         access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
-        levels=_levels(fabric),
+        levels=tuple(levels),
     )
-
-
-def _levels(fabric: Fabric) -> tuple[Level, ...]:
-    """Return the switches grouped by distance from the hosts, with each group's capacities."""
-    if not fabric.switches:
-        return ()
-    import networkx
-
-    nearest = networkx.multi_source_dijkstra_path_length(
-        fabric.graph, set(fabric.hosts), weight=None
-    )
-    found = []
-    for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
-        alike = [switch for switch in fabric.switches if nearest[switch] == level]
-        sides = []  # per switch: rates down, up and across, to switches of its level
-        for switch in alike:
-            rates = [0, 0, 0]
-            for _, neighbour, data in fabric.graph.edges(switch, data=True):
-                rise = nearest[neighbour] - level
-                rates[0 if rise < 0 else 1 if rise > 0 else 2] += data["rate_bps"]
-            sides.append(rates)
-        worst = max((s[0] / (s[1] + s[2]) for s in sides if s[1] + s[2]), default=None)
-        down, up, across = (float(sum(side)) for side in zip(*sides, strict=True))
-        found.append(Level(level, len(alike), down, up, across, worst))
-    return tuple(found)

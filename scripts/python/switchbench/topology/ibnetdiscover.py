@@ -62,8 +62,7 @@ class _Device:
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     """Return the cabling in an `ibnetdiscover` output; links without a rate count as `rate_bps`."""
     devices, warned = _devices(said, source)
-    _refuse_cut(devices, source)
-    _refuse_alike(devices, source)
+    _refuse(devices, source)
     names = _names(devices)
     dropped = [guid for guid in devices if guid not in names]
     # Each cable once: from the host's end, else from the end with the lower GUID.
@@ -119,8 +118,12 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
     return devices, warned
 
 
-def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
-    """Raise ConfigurationError for an incomplete output: both ends must list each cable alike."""
+def _refuse(devices: Mapping[str, _Device], source: str) -> None:
+    """Raise ConfigurationError for an incomplete output, or for two hosts with one name.
+
+    Both ends must list each cable alike. Hosts share a name mostly if both are called localhost.
+    """
+    seen: set[str] = set()
     for guid, device in devices.items():
         for number, (other, other_port, _) in device.ports.items():
             if other not in devices or other_port not in devices[other].ports:
@@ -136,30 +139,26 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
                     f"{other}[{other_port}], which leads to {back[0]}[{back[1]}]: the file "
                     "contradicts itself"
                 )
-
-
-def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
-    """Raise ConfigurationError where two hosts share a name; mostly both are called localhost."""
-    seen: set[str] = set()
     for device in devices.values():
         said = device.description
-        if device.kind != "Ca" or _AGGREGATION in said or not _host_word(said):
-            continue
-        if said in seen:
-            raise ConfigurationError(
-                f"{source}: two channel adapters have the node description {said!r}: give each "
-                "host its own (rdma-ndd), so that the hosts differ"
-            )
-        seen.add(said)
+        if device.kind == "Ca" and _AGGREGATION not in said and _host_word(said):
+            if said in seen:
+                raise ConfigurationError(
+                    f"{source}: two channel adapters have the node description {said!r}: give each "
+                    "host its own (rdma-ndd), so that the hosts differ"
+                )
+            seen.add(said)
 
 
 def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
     """Return the names of included switches and of included adapters' hosts, by GUID."""
-    switches = distinct(
-        (guid, _switch(guid, device.description))
-        for guid, device in devices.items()
-        if device.kind == "Switch"
-    )
+    switches = {}
+    for guid, device in devices.items():
+        if device.kind == "Switch":
+            switches[guid] = device.description or guid
+            if managed := _MANAGED.fullmatch(device.description):
+                unit = managed[2].removesuffix("/U1").removesuffix("U1")
+                switches[guid] = f"{managed[1]}-{unit}" if unit else managed[1]
     hosts = {
         # `node1` in `node1 HCA-1` or `node1 mlx5_0`: adapters with one host name belong to one
         # host.
@@ -167,15 +166,7 @@ def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
         for guid, device in devices.items()
         if device.kind == "Ca" and _AGGREGATION not in device.description
     }
-    return switches | hosts
-
-
-def _switch(guid: str, description: str) -> str:
-    managed = _MANAGED.fullmatch(description)
-    if managed is None:
-        return description or guid
-    name, unit = managed[1], managed[2].removesuffix("/U1").removesuffix("U1")
-    return f"{name}-{unit}" if unit else name
+    return distinct(switches.items()) | hosts
 
 
 def _host_word(description: str) -> str:

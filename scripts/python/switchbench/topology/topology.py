@@ -30,7 +30,6 @@ from .form import (
     AttachedHost,
     Behaviour,
     Bundle,
-    Fault,
     File,
     LinkEntry,
     Nodes,
@@ -94,7 +93,11 @@ def parse(
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
-        sentences = (f"{where}: {_sentence(item)}" for item in error.errors())
+        sentences = []
+        for item in error.errors():
+            kind = _SENTENCES.get(item["type"])
+            said = kind(item) if kind else item["msg"].lower()
+            sentences.append(f"{where}: {'.'.join(map(str, item['loc']))}: {said}")
         raise TopologyError("\n".join(sentences)) from None
     except TopologyError as error:
         raise TopologyError(f"{where}: {error}") from None
@@ -127,19 +130,25 @@ _SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
 }
 
 
-def _sentence(error: ErrorDetails) -> str:
-    """Return pydantic's error as a sentence that begins with the key."""
-    key = ".".join(str(part) for part in error["loc"])
-    kind = _SENTENCES.get(error["type"])
-    return f"{key}: {kind(error) if kind else error['msg'].lower()}"
+_RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
 
 
 def _overridden(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, object]:
     """Return a topology document with the caller's overrides applied (see `load`)."""
     changed = {**document, **changes}
-    nodes = document.get("nodes")
-    if isinstance(changes.get("nodes"), int) and isinstance(nodes, dict):
-        changed["nodes"] = _resized(nodes, changes["nodes"])
+    nodes, total = document.get("nodes"), changes.get("nodes")
+    if isinstance(total, int) and isinstance(nodes, dict):
+        share, rest = divmod(total, len(nodes))
+        if share < 1 or rest:
+            raise TopologyError(
+                f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"
+            )
+        first = _RANGE.fullmatch(str(next(iter(nodes))))
+        prefix = first[1] if first else "node"
+        changed["nodes"] = {
+            f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
+            for i, entry in enumerate(nodes.values())
+        }
     if "rate" in changes and isinstance(changed.get("nodes"), dict):
         changed["nodes"] = {
             names: {key: value for key, value in entry.items() if key != "rate"}
@@ -154,84 +163,59 @@ def _overridden(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     return changed
 
 
-_RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
-
-
-def _resized(nodes: dict[str, object], total: int) -> dict[str, object]:
-    """Return the entries of `nodes` resized to `total` nodes, numbered from 1."""
-    share, rest = divmod(total, len(nodes))
-    if share < 1 or rest:
-        raise TopologyError(
-            f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"
-        )
-    first = _RANGE.fullmatch(str(next(iter(nodes))))
-    prefix = first[1] if first else "node"
-    return {
-        f"{prefix}[{i * share + 1}-{(i + 1) * share}]": entry
-        for i, entry in enumerate(nodes.values())
-    }
-
-
 def _resolve(file: File, name: str) -> Topology:
     """Return the topology that a file describes; TopologyError for the first mistake."""
-    for module, n in Counter(file.modules or ()).items():
+    modules, device = file.modules or [], None
+    for module, n in Counter(modules).items():
         if n > 1:
             raise TopologyError(f"modules: {module!r} is named {n} times")
     if file.modules is None and file.kind != ROUTED:
         raise TopologyError("modules: is missing")
-    device = _device(file)
-    nodes = tuple(_nodes(file, device))
-    ends = {node.name for node in nodes}
-    if file.kind == SITE:
-        ends.update(file.modules or ())
+    try:
+        if file.device is not None:
+            if len(modules) != 1 or file.kind in (ROUTED, SITE):
+                raise TopologyError("device: only a lab with one switch module can have one")
+            if file.device.chain and file.kind != MODEL:
+                raise TopologyError("device.chain: goes with `kind: model` only")
+            device = device_of(file.device, modules[0])
+        nodes = tuple(_nodes(file, device))
+        trunks, links = _bundles(file, {node.name for node in nodes})
+        if device is not None:
+            check_places(device, {node.name: node.port for node in nodes})
+    except ValueError as error:
+        raise TopologyError(f"device.{error}") from None
     topology = Topology(
         name,
         file.description,
-        tuple(file.modules or ()),
+        tuple(modules),
         nodes,
-        tuple(_trunks(file)),
+        trunks,
         file.mtu,
         model=(file.model or Behaviour()) if file.kind == MODEL else None,
         burst_bytes=file.burst,
         kind=file.kind,
-        links=tuple(_links(file, ends)),
+        links=links,
         device=device,
     )
-    if device is not None:
-        try:
-            check_places(device, {node.name: node.port for node in nodes})
-        except ValueError as error:
-            raise TopologyError(f"device.{error}") from None
-    if file.kind != SITE:
-        _refuse_loops(topology)
-        _refuse_parts(topology)
-    for mistake in (*_limit_mistakes(file, topology), *_model_mistakes(file, topology)):
+    for mistake in _mistakes(file, topology):
         raise TopologyError(mistake)
     return topology
-
-
-def _device(file: File) -> Device | None:
-    """Return the device in a topology file, or None."""
-    if file.device is None:
-        return None
-    modules = file.modules or []
-    if len(modules) != 1 or file.kind in (ROUTED, SITE):
-        raise TopologyError("device: only a lab with one switch module can have one")
-    if file.device.chain and file.kind != MODEL:
-        raise TopologyError("device.chain: goes with `kind: model` only")
-    try:
-        return device_of(file.device, modules[0])
-    except ValueError as error:
-        raise TopologyError(f"device.{error}") from None
 
 
 def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
     """Yield the nodes of a topology file."""
     seen: dict[str, str] = {}
+    modules = file.modules or []
     for names, entry in file.nodes.items():
         group = entry or Nodes()
         where = f"nodes.{names}"
-        module = _module_of(group, file, where)
+        module = group.module
+        if module is None and file.kind != ROUTED:
+            if len(modules) != 1:
+                raise TopologyError(f"{where}: module is missing (one of {', '.join(modules)})")
+            module = modules[0]
+        if module is not None and module not in modules:
+            raise TopologyError(f"{where}.module: there is no module {module!r}")
         for name in _expand(names, where):
             if name in seen:
                 raise TopologyError(f"{where}: node {name!r} is already in {seen[name]}")
@@ -239,7 +223,7 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
             own = file.overrides.get(name, Override())
             index = len(seen)
             port = own.port or (default_port(device, index - 1) if device else f"p{index}")
-            if file.kind == ROUTED and not module:
+            if module is None:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
                     raise TopologyError(
                         f"{where}: without a module, only its `links` have a rate and a queue"
@@ -252,20 +236,6 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
     for name in file.overrides:
         if name not in seen:
             raise TopologyError(f"overrides.{name}: there is no such node")
-
-
-def _module_of(group: Nodes, file: File, where: str) -> str:
-    """Return the switch module that connects a group of nodes; "" for none in a routed lab."""
-    modules = file.modules or []
-    if group.module is None and file.kind == ROUTED:
-        return ""
-    if group.module is None and len(modules) == 1:
-        return modules[0]
-    if group.module is None:
-        raise TopologyError(f"{where}: module is missing (one of {', '.join(modules)})")
-    if group.module not in modules:
-        raise TopologyError(f"{where}.module: there is no module {group.module!r}")
-    return group.module
 
 
 _NAME_MOST = 63  # limit of the names of namespaces and files
@@ -295,26 +265,26 @@ def _rate_bps(where: str, *rates: int | None) -> int:
     return rate_bps
 
 
-def _bundle(file: File, where: str, a: str, b: str, entry: LinkEntry, links: int = 1) -> Bundle:
-    """Return the bundle of links for one entry."""
-    if a == b:
-        raise TopologyError(f"{where}.between: joins {a!r} to itself")
-    queue = _first(entry.queue, file.queue) or 0
-    return Bundle(a, b, links * _rate_bps(where, entry.rate, file.rate), queue, links)
+def _bundles(file: File, nodes: Collection[str]) -> tuple[tuple[Bundle, ...], tuple[Bundle, ...]]:
+    """Return the trunks and the links of a topology file, whose nodes are given by name.
 
+    In a site a link may also join a node with a further switch.
+    """
+    modules = file.modules or []
 
-def _trunks(file: File) -> Iterator[Bundle]:
-    """Yield the trunks of a topology file."""
-    for i, entry in enumerate(file.trunks):
-        a, b = entry.between
+    def bundle(where: str, a: str, b: str, entry: LinkEntry, links: int = 1) -> Bundle:
+        if a == b:
+            raise TopologyError(f"{where}.between: joins {a!r} to itself")
+        queue = _first(entry.queue, file.queue) or 0
+        return Bundle(a, b, links * _rate_bps(where, entry.rate, file.rate), queue, links)
+
+    trunks, links = [], []
+    for i, trunk in enumerate(file.trunks):
+        a, b = trunk.between
         for module in (a, b):
-            if module not in (file.modules or ()):
+            if module not in modules:
                 raise TopologyError(f"trunks.{i}.between: there is no module {module!r}")
-        yield _bundle(file, f"trunks.{i}", a, b, entry, entry.links)
-
-
-def _links(file: File, ends: Collection[str]) -> Iterator[Bundle]:
-    """Yield the links between nodes; `ends` are the names that a link may join."""
+        trunks.append(bundle(f"trunks.{i}", a, b, trunk, trunk.links))
     joined: dict[frozenset[str], str] = {}
     for number, entry in enumerate(file.links):
         where = f"links.{number}"
@@ -326,13 +296,14 @@ def _links(file: File, ends: Collection[str]) -> Iterator[Bundle]:
             )
         for a, b in zip(left, right, strict=True):
             both = frozenset((a, b))
-            unknown = [name for name in (a, b) if name not in ends]
-            if unknown:
-                raise TopologyError(f"{where}.between: there is no node {unknown[0]!r}")
+            for name in (a, b):
+                if name not in nodes and not (file.kind == SITE and name in modules):
+                    raise TopologyError(f"{where}.between: there is no node {name!r}")
             if both in joined:
                 raise TopologyError(f"{where}: {joined[both]} already joins {a!r} and {b!r}")
             joined[both] = where
-            yield _bundle(file, where, a, b, entry)
+            links.append(bundle(where, a, b, entry))
+    return tuple(trunks), tuple(links)
 
 
 # Maximum nodes of a routed lab, in which each node has a route to each other node.
@@ -340,49 +311,6 @@ MAX_ROUTED = 128
 
 _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices per process.
 _MODEL_FRONT = 64  # limit that includes unconnected ports (MODEL_PORTS_MAX)
-
-
-def _model_mistakes(file: File, topology: Topology) -> Iterator[str]:
-    """Yield the errors in a topology that the modelled switch cannot represent."""
-    if file.kind != MODEL:
-        if file.model is not None:
-            yield "model: goes with `kind: model` only"
-        return
-    for module in topology.modules:
-        ports = sum(node.module == module for node in topology.nodes)
-        ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
-        if not 2 <= ports <= _MODEL_PORTS:
-            yield (
-                f"modules: {module!r} has {ports} nodes and trunks; a modelled switch has 2 "
-                f"to {_MODEL_PORTS}"
-            )
-    if topology.device and len(topology.device.ports) > _MODEL_FRONT:
-        yield (
-            f"device.ports: {len(topology.device.ports)} ports are too many: a modelled switch has "
-            f"at most {_MODEL_FRONT}"
-        )
-    for i, fault in enumerate(file.model.faults if file.model else []):
-        yield from _fault_mistakes(fault, f"model.faults.{i}", topology)
-
-
-def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> Iterator[str]:
-    modules = {node.name: node.module for node in topology.nodes}
-    if topology.device is not None:
-        modules |= dict.fromkeys(topology.device.ports, topology.modules[0])
-    for name in fault.places:
-        if name not in modules:
-            yield f"{where}: there is no node {name!r}"
-            return
-    if fault.module is not None and fault.module not in topology.modules:
-        yield f"{where}.module: there is no module {fault.module!r}"
-    if len({modules[name] for name in fault.places}) > 1:
-        yield f"{where}: its ports belong to several modules: a fault is in one module"
-    if fault.kind in ("dead", "slow") and fault.port is None:
-        yield f"{where}.port: is missing: the node whose port is {fault.kind}"
-    if fault.kind == "slow" and fault.rate is None:
-        yield f"{where}.rate: is missing"
-    if fault.kind == "reorder" and fault.displacement is None:
-        yield f"{where}.displacement: is missing: the number of frames that overtake"
 
 
 class Parts:
@@ -404,55 +332,81 @@ class Parts:
         return apart
 
 
-def _refuse_loops(topology: Topology) -> None:
-    """Raise TopologyError for a trunk that closes a loop between modules."""
-    parts = Parts()
-    for i, trunk in enumerate(topology.trunks):
-        if not parts.join(trunk.a, trunk.b):
-            raise TopologyError(
-                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
-                "would circle for ever (parallel links are one trunk with `links`)"
-            )
+def _mistakes(file: File, topology: Topology) -> Iterator[str]:
+    """Yield what a lab cannot represent: loops and separate parts, limits, keys of the model.
 
-
-def _refuse_parts(topology: Topology) -> None:
-    """Raise TopologyError for nodes without a path over trunks and forwarding nodes."""
-    parts = Parts()
-    # Prefix for nodes, because a node may have the name of a module.
-    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
-    joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
-    joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
-    for a, b in joined:
-        parts.join(a, b)
-    routed = topology.kind == ROUTED
-    places = [f"node {node.name}" for node in topology.nodes] if routed else topology.modules
-    first, *others = places
-    lost = [place for place in others if parts.root(place) != parts.root(first)]
-    if lost:
-        start, end = (place.removeprefix("node ") for place in (first, lost[0]))
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        key = "links" if routed else "trunks"
-        raise TopologyError(f"{key}: there is no path from {start!r} to {end!r}{more}")
-
-
-def _limit_mistakes(file: File, topology: Topology) -> Iterator[str]:
-    """Yield the errors in `links`, `nodes`, `burst` and queues that a lab cannot represent.
-
-    Of the queues that cannot hold one frame only the first is named.
+    A trunk must not close a loop between modules, and a path over trunks and forwarding nodes joins
+    all nodes. Of the queues that cannot hold one frame only the first is named.
     """
-    if topology.links and topology.kind not in (ROUTED, SITE):
+    routed, is_model, loops, parts = file.kind == ROUTED, file.kind == MODEL, Parts(), Parts()
+    if file.kind != SITE:
+        for i, trunk in enumerate(topology.trunks):
+            if not loops.join(trunk.a, trunk.b):
+                yield (
+                    f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which "
+                    "frames would circle for ever (parallel links are one trunk with `links`)"
+                )
+        # Prefix for nodes, because a node may have the name of a module.
+        joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
+        joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
+        joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
+        for a, b in joined:
+            parts.join(a, b)
+        places = [f"node {node.name}" for node in topology.nodes] if routed else topology.modules
+        lost = [place for place in places if parts.root(place) != parts.root(places[0])]
+        if lost:
+            start, end = (place.removeprefix("node ") for place in (places[0], lost[0]))
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            key = "links" if routed else "trunks"
+            yield f"{key}: there is no path from {start!r} to {end!r}{more}"
+    if topology.links and file.kind not in (ROUTED, SITE):
         yield "links: goes with `kind: routed` or `kind: site` only"
-    if topology.kind == ROUTED and len(topology.nodes) > MAX_ROUTED:
+    if routed and len(topology.nodes) > MAX_ROUTED:
         yield f"nodes: {len(topology.nodes)} are too many for kind routed: at most {MAX_ROUTED}"
     frame = topology.frame_layer1_bytes
-    for link in topology.cables:
-        if link.rate_bps != UNSHAPED and link.queue_bytes < frame:
+    for cable in topology.cables:
+        if cable.rate_bps != UNSHAPED and cable.queue_bytes < frame:
             yield (
-                f"queue: {link.queue_bytes} bytes at {link.name} are less than a frame of {frame} "
-                f"bytes (MTU {topology.mtu}, at layer 1): no such frame would pass"
+                f"queue: {cable.queue_bytes} bytes at {cable.name} are less than a frame of "
+                f"{frame} bytes (MTU {topology.mtu}, at layer 1): no such frame would pass"
             )
-            break
-    if file.burst is not None and file.kind == MODEL:
+    if file.burst is not None and is_model:
         yield "burst: a modelled switch has no burst size: remove this key"
     elif file.burst is not None and file.burst < 2 * frame:
         yield f"burst: {file.burst} bytes are less than two frames of the MTU, {2 * frame}"
+    if file.model is not None and not is_model:
+        yield "model: goes with `kind: model` only"
+    for module in topology.modules if is_model else ():
+        ports = sum(node.module == module for node in topology.nodes)
+        ports += sum(module in (trunk.a, trunk.b) for trunk in topology.trunks)
+        if not 2 <= ports <= _MODEL_PORTS:
+            yield (
+                f"modules: {module!r} has {ports} nodes and trunks; a modelled switch has 2 "
+                f"to {_MODEL_PORTS}"
+            )
+    if is_model and topology.device and len(topology.device.ports) > _MODEL_FRONT:
+        yield (
+            f"device.ports: {len(topology.device.ports)} ports are too many: a modelled switch has "
+            f"at most {_MODEL_FRONT}"
+        )
+    yield from _fault_mistakes(file, topology)
+
+
+def _fault_mistakes(file: File, topology: Topology) -> Iterator[str]:
+    """Yield the errors of faults that no modelled switch can have."""
+    modules = {node.name: node.module for node in topology.nodes}
+    if topology.device is not None:
+        modules |= dict.fromkeys(topology.device.ports, topology.modules[0])
+    for i, fault in enumerate(file.model.faults if file.model else ()):
+        where = f"model.faults.{i}"
+        yield from (f"{where}: there is no node {x!r}" for x in fault.places if x not in modules)
+        if fault.module is not None and fault.module not in topology.modules:
+            yield f"{where}.module: there is no module {fault.module!r}"
+        if len({modules[name] for name in fault.places}) > 1:
+            yield f"{where}: its ports belong to several modules: a fault is in one module"
+        if fault.kind in ("dead", "slow") and fault.port is None:
+            yield f"{where}.port: is missing: the node whose port is {fault.kind}"
+        if fault.kind == "slow" and fault.rate is None:
+            yield f"{where}.rate: is missing"
+        if fault.kind == "reorder" and fault.displacement is None:
+            yield f"{where}.displacement: is missing: the number of frames that overtake"
