@@ -34,9 +34,12 @@ WINDOW_LEAST_NS = 1_000_000  # a shorter window opens and closes between two pol
 
 def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
     """Raise ConfigurationError for settings that no port supports, whatever the pattern."""
-    for rule in (_frames, _verbs, _messages, _times):
+    for rule in (_frames, _verbs, _messages):
         for key, text in rule(point):
             raise place.problem(key, text)
+    if point.window is not None and point.window < WINDOW_LEAST_NS:
+        found, least = map(quantities.DURATION.text, (point.window, WINDOW_LEAST_NS))
+        raise place.problem("window", f"{found} is too short to be measured: at least {least}")
     most = transports.of(point.transport).ports_most
     for process in site.processes:
         if most is not None and len(process.ports) > most:
@@ -180,12 +183,6 @@ def _messages(point: ResolvedSettings) -> Refusals:
         yield "transport", text
 
 
-def _times(point: ResolvedSettings) -> Refusals:
-    if point.window is not None and point.window < WINDOW_LEAST_NS:
-        found, least = map(quantities.DURATION.text, (point.window, WINDOW_LEAST_NS))
-        yield "window", f"{found} is too short to be measured: at least {least}"
-
-
 def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
     """Return why a port cannot send a share of the load; None if it can."""
     load, line_bps = trial.load, port.line_rate_bps
@@ -247,8 +244,23 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
     trials, searches = tuple(compile_trials(reading)), tuple[Trial, ...]()
     accepts = any(test.profile == "acceptance" for test in reading.tests)
     remeasure = REMEASURE_ACCEPTANCE if accepts else 0
+    reset = None
+    if asked.device_reset is not None:
+        command, timeout_s = asked.device_reset.command, asked.device_reset.timeout / NS
+        if not command:
+            raise document.problem(("device_reset", "command"), "is an empty list")
+        reset = model.DeviceReset(tuple(command), timeout_s)
     if asked.suite is not None:  # a suite repeats tester-limited trials by itself
-        (searches, site), trials, remeasure = _searches(reading, trials), (), 0
+        for number, clause in enumerate(reading.expectations):
+            if clause["measure"].partition(".")[0] != asked.suite:
+                text = f"{clause['measure']} is not a measure of suite {asked.suite}"
+                raise document.problem(("expect", number, "measure"), text)
+        try:
+            searches = searches_of(str(asked.suite), trials)
+            site = with_stateless_ports(site, {name for trial in searches for name in trial.own})
+        except ConfigurationError as error:
+            raise document.problem(("suite",), str(error).partition(": ")[2]) from None
+        trials, remeasure = (), 0
     _refuse_unanswered(reading, trials + searches)
     return model.Run(
         site=site,
@@ -261,7 +273,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         worker=asked.worker,
         clock=model.ClockChoice(asked.clock, asked.clock_error or 0),
         start_s=start_s(reading.site),
-        device_reset=_device_reset(reading),
+        device_reset=reset,
         about=asked.about.written() if asked.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
         suite=asked.suite,
@@ -270,31 +282,6 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         estimates_s=estimates_s(str(asked.suite), reading.suite_parameters, searches),
         remeasure=remeasure if asked.remeasure is None else asked.remeasure,
     )
-
-
-def _searches(
-    reading: CheckedConfiguration, trials: tuple[Trial, ...]
-) -> tuple[tuple[Trial, ...], Site]:
-    """Return a suite's planned trials, and the site with the additional ports that some need."""
-    for number, clause in enumerate(reading.expectations):
-        if clause["measure"].partition(".")[0] != reading.model.suite:
-            text = f"{clause['measure']} is not a measure of suite {reading.model.suite}"
-            raise reading.document.problem(("expect", number, "measure"), text)
-    try:
-        searches = searches_of(str(reading.model.suite), trials)
-        divided = {network for trial in searches for network in trial.own}
-        return searches, with_stateless_ports(reading.site, divided)
-    except ConfigurationError as error:
-        raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
-
-
-def _device_reset(reading: CheckedConfiguration) -> model.DeviceReset | None:
-    asked = reading.model.device_reset
-    if asked is None:
-        return None
-    if not asked.command:
-        raise reading.document.problem(("device_reset", "command"), "is an empty list")
-    return model.DeviceReset(tuple(asked.command), asked.timeout / NS)
 
 
 def refuse_too_long(run: model.Run) -> None:
@@ -400,7 +387,16 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
     site, place, carrier = reading.site, PointPlace(reading.document, point), point.transport
     check_point(point, site, place)
     parts = tuple(_part(site, network, point, place) for network in point.on)
-    pattern = _pattern(site, parts, point, place)
+    pattern, *others = (
+        _pattern(Members(site, part.network, part.ranks), point, place) for part in parts
+    )
+    for part, other in zip(parts[1:], others, strict=True):
+        if other != pattern:  # ranks are numbers, which must be equal in all networks
+            raise place.problem(
+                "concurrent_networks",
+                f"{parts[0].network} and {part.network} have different ranks for "
+                "these port names: test them one after the other",
+            )
     try:
         sizes = [plan_size(len(part.ranks), pattern, point.seed) for part in parts]
     except PlanRefused as error:
@@ -495,22 +491,8 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[
 # --- patterns ------------------------------------------------------------------------------------
 
 
-def _pattern(
-    site: Site, parts: Sequence[model.Part], point: ResolvedSettings, place: PointPlace
-) -> model.Pattern:
-    """Return the pattern by rank numbers, which must be equal in all networks."""
-    found = [_pattern_of(Members(site, part.network, part.ranks), point, place) for part in parts]
-    for part, pattern in zip(parts, found, strict=True):
-        if pattern != found[0]:
-            raise place.problem(
-                "concurrent_networks",
-                f"{parts[0].network} and {part.network} have different ranks for "
-                "these port names: test them one after the other",
-            )
-    return found[0]
-
-
-def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) -> model.Pattern:
+def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> model.Pattern:
+    """Return the pattern by rank numbers."""
     form, given = PATTERNS[point.pattern], _pattern_parameters(point)
     told = {NODE_WORDS.get(key, key): value for key, value in given.items() if key != "sync"}
     pattern: dict[str, Any] = {"name": point.pattern} | told
@@ -615,29 +597,21 @@ _LEARNED_S = 0.2  # pause after the last learning frame (engine/transport/dpdk/a
 
 def expected_s(site: Site, trial: Trial) -> float:
     """Return the expected seconds of a trial, barriers and drains included."""
-    flows = trial.flows / trial.phases
+    options, flows = trial.options, trial.flows / trial.phases
     if transports.of(trial.transport).rdma:
-        says_when_over = trial.options["service"] == "rc"
+        says_when_over = options["service"] == "rc"
     else:  # the end of frames and datagrams shows only by silence
         says_when_over = trial.size_unit == "message"
     sharing = len(site.processes) if site.launcher.in_lab else 0
-    between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
+    if "learning_rate" in options:
+        setup_s = options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S
+    else:  # each rank creates the queue pairs of the flows that it sends and receives
+        ranks = sum(len(part.ranks) for part in trial.parts)
+        setup_s = QUEUE_PAIR_S * 2 * flows / ranks * options.get("queue_pairs", 0)
+    between_s = float(setup_s) + PHASE_S + PHASE_PER_NODE_S * sharing
     probe_s = PROBE_S if trial.connectivity_check else 0.0
     whole_s = trial.phases * _traffic_s(trial, flows) + probe_s
     return whole_s + trial.phases * (between_s + (0.0 if says_when_over else trial.drain_s))
-
-
-def _setup_s(trial: Trial, flows: float) -> float:
-    """Return the seconds for a phase's learning frames, or for its queue pairs.
-
-    Each rank creates the queue pairs of its own flows.
-    """
-    options = trial.options
-    if "learning_rate" in options:
-        return float(options.get("addresses", 1) / options["learning_rate"] + _LEARNED_S)
-    ranks = sum(len(part.ranks) for part in trial.parts)
-    each_rank = 2 * flows / ranks  # flows sent and received
-    return float(QUEUE_PAIR_S * each_rank * options.get("queue_pairs", 0))
 
 
 def _traffic_s(trial: Trial, flows: float) -> float:

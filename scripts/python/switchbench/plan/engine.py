@@ -115,18 +115,15 @@ def _asked(document: str) -> bytes:
         answer.seek(0)
         output = answer.read()
     if result.returncode != 0:
-        raise _refusal(output, result.stderr.decode(errors="replace"), result.returncode)
+        # The engine's message is its `error` record, else its last log line.
+        records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
+        texts = [str(record["text"]) for record in records if record.get("type") == "error"]
+        lines = texts or result.stderr.decode(errors="replace").strip().splitlines()
+        text = lines[-1] if lines else f"ended with status {result.returncode}"
+        text = text.removeprefix("switchbench-node: ")
+        refused = result.returncode == 2
+        raise PlanRefused(text) if refused else RunError(f"switchbench-node: {text}")
     return output
-
-
-def _refusal(output: bytes, log: str, status: int) -> Exception:
-    """Return the error with the engine's message: its `error` record, else its last log line."""
-    records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
-    texts = [str(record["text"]) for record in records if record.get("type") == "error"]
-    lines = log.strip().splitlines()
-    text = texts[-1] if texts else (lines[-1] if lines else f"ended with status {status}")
-    text = text.removeprefix("switchbench-node: ")
-    return PlanRefused(text) if status == 2 else RunError(f"switchbench-node: {text}")
 
 
 # --- shares ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -140,7 +141,17 @@ def notes(run: Run) -> list[str]:
     """Return sentences on the plan that users should know, such as oversubscribed ports."""
     found = [*run.reservations]
     plans = _plans(run)
-    offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
+    # By plan: for each oversubscribed port the max offered load in percent of its line. Transports
+    # that wait for acknowledgements do not oversubscribe.
+    offered: dict[int, dict[str, float]] = defaultdict(dict)
+    for i, trials in enumerate(plans):
+        small = (trial for trial in trials if trial.flows <= MOST_FLOWS)
+        for trial in {(trial.transport, trial.load): trial for trial in small}.values():
+            for part in trial.parts if trial.traffic in ("stream", "burst") else ():
+                own = trial.of(part.network)
+                if not transports.of(own.transport).reliable:
+                    for port, percent in oversubscribed(own, part):
+                        offered[i][port] = max(percent, offered[i].get(port, 0.0))
     if offered:  # one sentence on oversubscribed ports of all plans
         number = max(offered, key=lambda number: max(offered[number].values()))
         ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
@@ -165,26 +176,6 @@ def notes(run: Run) -> list[str]:
             "load is lowered"
         )
     return found
-
-
-def _percents(plan: list[Trial]) -> dict[str, float]:
-    """Return for each oversubscribed port the max offered load in percent of its line.
-
-    Transports that wait for acknowledgements do not oversubscribe.
-    """
-    small = (trial for trial in plan if trial.flows <= MOST_FLOWS)
-    trials = {(trial.transport, trial.load): trial for trial in small}
-    most: dict[str, float] = {}
-    for trial in trials.values():
-        if trial.traffic not in ("stream", "burst"):
-            continue
-        for part in trial.parts:
-            own = trial.of(part.network)
-            if transports.of(own.transport).reliable:
-                continue
-            for port, percent in oversubscribed(own, part):
-                most[port] = max(percent, most.get(port, 0.0))
-    return most
 
 
 def _tests(run: Run) -> list[dict[str, object]]:
