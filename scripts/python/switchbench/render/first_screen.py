@@ -71,18 +71,36 @@ class Line:
 
 def lines(summary: SummaryDocument) -> list[Line]:
     """Return the lines of the first screen; a quantity that was not measured has no line."""
-    fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
-    found: tuple[Line | None, ...] = (
-        _result(summary),
-        _rate(fair),
-        *_faults(summary),
-        _ports(summary),
-        _lost(summary),
-        _round_trips(fair, _passes(summary)),
-        _tester(summary),
-        _findings(summary),
+    trials, status = format.of(len(summary["plans"]), "trial"), summary["status"]
+    ran = (
+        f"{trials} on {format.of(port_count(summary), 'port')}, {status} in "
+        f"{format.seconds(summary['run'].get('elapsed_s'))}"
     )
-    return [line for line in found if line is not None]
+    if verdict := summary.get("verdict"):
+        word = verdict["verdict"]
+        said = counts_words(verdict["failed"], verdict["inconclusive"], verdict["passed"])
+        shown = [Line("Result", word, f"{said}; {ran}", _OF_RESULT[word], ": ")]
+    elif summary["exit_status"] == NOTHING_JUDGED:
+        said = f"nothing could be judged; {ran}"
+        shown = [Line("Result", "INCONCLUSIVE", said, _DOUBT, ": ")]
+    else:
+        style = None if status == "complete" else _BAD
+        shown = [Line("Result", "no clause required", ran, style, "; ")]
+    fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
+    rates = [(total, e) for e in fair if (total := e["throughput"]["total"]) is not None]
+    if rates:
+        total, best = max(rates, key=lambda rate: rate[0])
+        frames = frames_per_s(best)
+        said = f"{frames:,.0f} frames/s " if frames else ""
+        what = f"{said}({format.pattern(best)}, {best['transport']})"
+        between = ", " if said else " "
+        shown.append(Line("Max rate", format.bit_rate(1e6 * total), what, None, between))
+    shown += _located(summary)
+    shown += filter(None, (_lost(summary), _round_trips(fair, _passes(summary)), _tester(summary)))
+    found = findings(summary)
+    severities = {one.severity for one in found}
+    style = _BAD if ERROR in severities else _DOUBT if severities - {INFO} else None
+    return [*shown, Line("Findings", counts(found) or "none", "", style)]
 
 
 def named(summary: Mapping[str, Any]) -> SummaryDocument:
@@ -143,41 +161,14 @@ def frames_per_s(entry: Mapping[str, Any]) -> float | None:
     return float(1e6 * total / 8 / (entry["delivered_bytes"] / entry["delivered_frames"]))
 
 
-def _result(summary: SummaryDocument) -> Line:
-    trials, ports = len(summary["plans"]), port_count(summary)
-    ran = (
-        f"{format.of(trials, 'trial')} on {format.of(ports, 'port')}, {summary['status']} in "
-        f"{format.seconds(summary['run'].get('elapsed_s'))}"
-    )
-    verdict = summary.get("verdict")
-    if not verdict:
-        if summary["exit_status"] == NOTHING_JUDGED:
-            return Line("Result", "INCONCLUSIVE", f"nothing could be judged; {ran}", _DOUBT, ": ")
-        style = None if summary["status"] == "complete" else _BAD
-        return Line("Result", "no clause required", ran, style, "; ")
-    word = verdict["verdict"]
-    said = counts_words(verdict["failed"], verdict["inconclusive"], verdict["passed"])
-    return Line("Result", word, f"{said}; {ran}", _OF_RESULT[word], ": ")
+def _located(summary: SummaryDocument) -> list[Line]:
+    """Return the lines of the most certain suspects.
 
-
-def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
-    """Return the line with the highest total rate of a phase, and frames per second if counted."""
-    rates = [(total, e) for e in fair if (total := e["throughput"]["total"]) is not None]
-    if not rates:
-        return None
-    total, best = max(rates, key=lambda rate: rate[0])
-    what = f"{format.pattern(best)}, {best['transport']}"
-    frames = frames_per_s(best)
-    said = f"{frames:,.0f} frames/s " if frames else ""
-    return Line("Max rate", format.bit_rate(1e6 * total), f"{said}({what})", None,
-                ", " if said else " ")  # fmt: skip
-
-
-def _faults(summary: SummaryDocument) -> list[Line]:
-    """Return the lines of the most certain suspects."""
+    Without suspects, one line has the ports' rates, or says why they are not judged.
+    """
     suspects = summary["location"]["suspects"]
     left = len(suspects) - MOST_FAULTS
-    found = []
+    shown = []
     for number, one in enumerate(suspects[:MOST_FAULTS], start=1):
         more = [f"{left} more (switchbench locate)"] if number == MOST_FAULTS and left > 0 else []
         unsure = [] if one["confidence"] >= SURE else [f"{100 * one['confidence']:.0f} % sure"]
@@ -185,21 +176,16 @@ def _faults(summary: SummaryDocument) -> list[Line]:
         beside = one["beside"] + one["beside_suffering"]
         others = [f"{one['beside_suffering']:,} of {beside:,} beside"] if beside else []
         said = "; ".join([f"{one['suffering']:,} of {flows}", *others, *unsure, *more])
-        found.append(Line("Fault", one["brief"], said, _BAD, "; "))
-    return found
-
-
-def _ports(summary: SummaryDocument) -> Line | None:
-    """Return the line on the ports' rates, or on why they are not judged; None with suspects."""
+        shown.append(Line("Fault", one["brief"], said, _BAD, "; "))
     found = summary["location"]
-    if found["suspects"]:
-        return None
+    if suspects:
+        return shown
     if found["phases"] and found["limited_phases"] == found["phases"]:
         phases = format.of(found["phases"], "phase")
         said = f"the tester was the limit in {found['limited_phases']} of {phases}"
-        return Line("Ports", "not judged", said, _DOUBT, ": ")
+        return [Line("Ports", "not judged", said, _DOUBT, ": ")]
     if summary.get("suite"):  # Trials of a suite have arbitrary loads.
-        return None
+        return []
     shares: dict[str, list[float]] = {}
     alike = True
     for port in summary["ports"]:
@@ -209,15 +195,15 @@ def _ports(summary: SummaryDocument) -> Line | None:
             shares.setdefault(port["transport"], []).append(share)
             alike &= relative is None or abs(relative - 1.0) <= ALIKE
     if not shares:
-        return None
+        return []
     alike &= all(min(some) >= (1.0 - SPREAD) * max(some) for some in shares.values())
     several = len(shares) > 1
     said = "; ".join(
         f"{min(some):.1f} to {max(some):.1f} % of line{f' over {name}' if several else ''}"
         for name, some in shares.items()
     )
-    return Line("Ports", "alike" if alike else "no fault located", said, None,
-                ": " if alike else "; ")  # fmt: skip
+    word, between = ("alike", ": ") if alike else ("no fault located", "; ")
+    return [Line("Ports", word, said, None, between)]
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
@@ -301,15 +287,6 @@ def _tester(summary: SummaryDocument) -> Line:
     return Line("Tester", many, "; ".join([said, *also]), _DOUBT, " ")
 
 
-def _findings(summary: SummaryDocument) -> Line:
-    found = findings(summary)
-    if not found:
-        return Line("Findings", "none", "")
-    severities = {one.severity for one in found}
-    style = _BAD if ERROR in severities else None if severities == {INFO} else _DOUBT
-    return Line("Findings", counts(found), "", style)
-
-
 # --- findings, counts of one kind together --------------------------------------------------------
 
 
@@ -334,24 +311,31 @@ def findings(summary: SummaryDocument) -> list[Said]:
     found += [Said(WARNING, sentence) for sentence in summary["location"]["problems"]]
     found += [Said(WARNING, sentence) for sentence in summary["warnings"]]
     found += [Said(WARNING, f"not measured: {sentence}") for sentence in summary["not_measured"]]
-    found += _tester_limited(summary["trials"])
-    return sorted(_together(found), key=lambda one: SEVERITIES.index(one.severity))
-
-
-def _together(found: Sequence[Said]) -> Iterator[Said]:
-    """Yield findings; sentences on one port that differ in numbers alone are joined into one."""
+    trials = summary["trials"]
+    limits = by((limit for entry in trials for limit in entry["tester_limited"]), "port")
+    if limits:
+        phases = sum(bool(entry["tester_limited"]) for entry in trials)
+        every = [limit for some in limits.values() for limit in some]
+        text = f"{phases} of {format.of(len(trials), 'phase')}: {_limit_words(every)}"
+        parts = [
+            f"{port}: {_limit_words(some)}, in {format.of(len(some), 'phase')}"
+            for port, some in sorted(limits.items())
+        ]
+        found.append(Said(INFO, f"tester-limited: {text}", tuple(parts)))
+    # Sentences on one port that differ in numbers alone are joined into one.
     alike: dict[tuple[str, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")
         # "1 frame" and "2 frames" become alike
         words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)
         alike.setdefault((one.severity, name, words), []).append(one)
-    for some in alike.values():
-        if len(some) == 1:
-            yield some[0]
-        else:
-            text = f"{some[0].text} (and {len(some) - 1:,} more of this kind)"
-            yield Said(some[0].severity, text, tuple(one.text for one in some))
+    joined = [
+        one if not others
+        else Said(one.severity, f"{one.text} (and {len(others):,} more of this kind)",
+                  (one.text, *(other.text for other in others)))
+        for one, *others in alike.values()
+    ]  # fmt: skip
+    return sorted(joined, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def counts(found: Sequence[Said]) -> str:
@@ -368,21 +352,6 @@ def ppm(count: float, of: float) -> str:
     """Return a share as text, in ppm (`12 ppm`); from a thousandth on in percent (`0.34 %`)."""
     share = 1e6 * count / of
     return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
-
-
-def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
-    """Yield the finding on tester-limited phases, with a sentence for each port."""
-    limits = by((limit for entry in trials for limit in entry["tester_limited"]), "port")
-    if not limits:
-        return
-    phases = sum(bool(entry["tester_limited"]) for entry in trials)
-    every = [limit for some in limits.values() for limit in some]
-    text = f"tester-limited: {phases} of {format.of(len(trials), 'phase')}: {_limit_words(every)}"
-    parts = [
-        f"{port}: {_limit_words(some)}, in {format.of(len(some), 'phase')}"
-        for port, some in sorted(limits.items())
-    ]
-    yield Said(INFO, text, tuple(parts))
 
 
 def _limit_words(limits: Sequence[Entry]) -> str:
@@ -596,49 +565,38 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
     device = summary["run"].get("device")
+    said: dict[str, str] = {}  # by port of a chain, which only suspects and loaded ports tell apart
     for label in device["ports"] if device else ():  # a port without a host keeps its place
         every.setdefault(device["name"], {}).setdefault(label, [])
-    chained = _chained(summary, device) if device and device["chain"] else {}
+    if device and device["chain"]:
+        names: list[str] = device["ports"]
+        said = dict.fromkeys(names, "not loaded")
+        for row in summary.get("chain") or []:
+            loaded = names[names.index(row["entry"]) : names.index(row["exit"]) + 1]
+            said |= dict.fromkeys(loaded, "nothing suspected")
+        for one in summary["location"]["suspects"]:
+            ends = {end for element in one["alike"] for end in element["name"].split(" - ")}
+            said |= {name: one["brief"] for name in names if f"{device['name']}:{name}" in ends}
     best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
+
+    def face(label: str, entries: list[Mapping[str, Any]]) -> FacePort:
+        if words := said.get(label):
+            mood = {"not loaded": "", "nothing suspected": "good"}.get(words, "bad")
+            return FacePort(label, "", mood, f"{label}: {words}")
+        suspect = next((one["suspect"] for one in entries if one["suspect"]), None)
+        known = _shares(entries)
+        least = min(known, default=0.0)
+        mood = "bad" if suspect else "good" if known and least >= _GOOD_PORT * best > 0 else ""
+        named = ", ".join(one["port"] for one in entries)
+        about = f"{named}: {suspect or 'nothing suspected'}" if entries else f"{label}: not loaded"
+        return FacePort(label, f"{least:.0f} %" if known else "", mood, about)
+
     return [
-        (
-            switch,
-            [
-                chained.get(label) or _face(label, ports[label], best)
-                for label in sorted(ports, key=format.natural)
-            ],
-        )
+        (switch, [face(label, ports[label]) for label in sorted(ports, key=format.natural)])
         for switch, ports in sorted(every.items(), key=lambda one: format.natural(one[0]))
     ]
-
-
-def _chained(summary: SummaryDocument, device: Mapping[str, Any]) -> dict[str, FacePort]:
-    """Return the ports of a chained device by label: suspects, loaded ports and others."""
-    names: list[str] = device["ports"]
-    said = dict.fromkeys(names, "not loaded")
-    for row in summary.get("chain") or []:
-        loaded = names[names.index(row["entry"]) : names.index(row["exit"]) + 1]
-        said |= dict.fromkeys(loaded, "nothing suspected")
-    moods = {"not loaded": "", "nothing suspected": "good"}
-    for one in summary["location"]["suspects"]:
-        ends = {end for element in one["alike"] for end in element["name"].split(" - ")}
-        said |= {name: one["brief"] for name in names if f"{device['name']}:{name}" in ends}
-    return {
-        name: FacePort(name, "", moods.get(words, "bad"), f"{name}: {words}")
-        for name, words in said.items()
-    }
 
 
 def _shares(entries: list[Mapping[str, Any]]) -> list[float]:
     shares = [one["as_destination"]["median_percent_of_line"] for one in entries]
     return [share for share in shares if share is not None]
-
-
-def _face(label: str, entries: list[Mapping[str, Any]], best: float) -> FacePort:
-    suspect = next((one["suspect"] for one in entries if one["suspect"]), None)
-    known = _shares(entries)
-    least = min(known, default=0.0)
-    mood = "bad" if suspect else "good" if known and least >= _GOOD_PORT * best > 0 else ""
-    named = ", ".join(one["port"] for one in entries)
-    about = f"{named}: {suspect or 'nothing suspected'}" if entries else f"{label}: not loaded"
-    return FacePort(label, f"{least:.0f} %" if known else "", mood, about)

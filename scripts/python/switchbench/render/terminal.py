@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
@@ -37,17 +36,14 @@ from .tables import (
 
 WORST_PHASES = 5  # phases of a plan shown without --all
 MOST_FINDINGS = 10
+# Counts that a plan of several phases sums up.
+_SUMMED = (
+    "reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
+    "retransmitted_segments", "retransmitted_packets", "lost_messages",
+)  # fmt: skip
 T_MEANS = "T: tester-limited; excluded from means"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
-
-
-def show_messages(found: Entry, console: Console) -> None:
-    """Print the summary's `messages`: curves of ping-pongs by size."""
-    for curve in found["curves"]:
-        points = list(curve_points(curve))
-        title = f"{TABLES['messages'].title}, {_path(curve)}: half the round trip"
-        show(TABLES["messages"].on_terminal(points), console, title, notes=_lost_messages(points))
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
@@ -82,25 +78,24 @@ class SummaryPrinter:
 
     def print(self, directory: str, trials: bool = True) -> None:
         """Print the summary; without `trials` omit the tables of trials."""
-        say(self._console, "")
+        console, run = self._console, self._summary["run"]
+        say(console, "")
         for line in first_screen.lines(self._summary):
-            room = max(self._console.width, 80) - 12
-            say(self._console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
+            room = max(console.width, 80) - 12
+            say(console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
         self._suite()
         if trials and (self._every_phase or not self._summary.get("suite")):
             self._phases()
-            self._plans()
         if trials:
             self._times()
-        show_messages(self._summary["messages"], self._console)
-        self._steps()
-        self._transports()
-        self._faults()
-        self._repeats()
-        self._losses()
-        self._verdict()
-        self._found()
-        self._ending(directory)
+        self._compared()
+        self._located()
+        self._judged()
+        status = self._summary["status"]
+        style = {"complete": "green", "partial": "yellow", "failed": "bold red"}[status]
+        say(console, f"\n{status} in {format.seconds(run.get('elapsed_s'))}", style)
+        say(console, f"results    {directory}")
+        say(console, f"rerun      {' '.join(run.get('command', []))}")
 
     def _show(
         self, of: Spec | str, rows: Iterable[Any] | None = None, title: str = "", **more: Any
@@ -127,7 +122,10 @@ class SummaryPrinter:
             listed(self._console, "Searches without both bounds", ends, "yellow")
 
     def _phases(self) -> None:
-        """Print a table of results for each transport, size, network and load."""
+        """Print results for each transport, size, network and load, then plans of several phases.
+
+        A plan has its duration and the slowest flow of each phase.
+        """
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
             if entry["traffic"] != SCHEDULE:  # dependent steps have tables of their own
@@ -143,9 +141,21 @@ class SummaryPrinter:
                 notes.append(f"{format.of(hidden, 'more phase')} of these patterns: --all")
             styles = ["bold" if row["of_plan"] else "" for row in rows]
             self._show("phases", rows, f"{title}, payload, one way", styles=styles, notes=notes)
+        several = []
+        for plan in TABLES["plans"].entries(self._summary):
+            if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
+                phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
+                shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
+                spark = format.spark(shares, self._console.options.ascii_only, (0.0, 100.0))
+                several.append({**plan, "spark": spark})
+        self._show("plans", several, "Pattern totals, payload, one way")
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Yield a row for each plan, and below a plan of several phases the worst phases."""
+        """Yield a row for each plan, and below a plan of several phases the worst phases.
+
+        A plan has sums and worst values of its phases where the summary has none. The worst phases
+        are the slowest ones, and the one that lost the most.
+        """
         for key, group in groupby(entries, key=plan_key):
             phases = list(group)
             plan = next((p for p in self._summary["plans"] if plan_key(p) == key), None)
@@ -155,10 +165,27 @@ class SummaryPrinter:
             if plan is None or plan["phases"] == 1:
                 yield from (self._row(entry, name) for entry in phases)
                 continue
+            whole = {
+                **plan,
+                **{key: m.total(entry.get(key) for entry in phases) for key in _SUMMED},
+                "offered_load": m.mean(entry["offered_load"] for entry in phases),
+                "start_skew_us": m.greatest(entry["start_skew_us"] for entry in phases),
+                "tester_limited": any(entry["tester_limited"] for entry in phases),
+                "state": "complete",
+                "cpu_s_per_gb": per_gb(plan),
+            }
             name = f"{name}, {format.of(len(phases), 'phase')}"
-            yield {**self._row(_whole(plan, phases), name), "of_plan": True}
-            several = not self._every_phase and len(phases) > WORST_PHASES
-            for entry in _worst(phases) if several else phases:
+            yield {**self._row(whole, name), "of_plan": True}
+            worst = phases
+            if not self._every_phase and len(phases) > WORST_PHASES:
+                rates = [math.inf if p["throughput"]["min"] is None else p["throughput"]["min"]
+                         for p in phases]  # fmt: skip
+                order = sorted(range(len(phases)), key=rates.__getitem__)
+                worst = [phases[place] for place in order[:WORST_PHASES]]
+                leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
+                if leakiest["lost_frames"] and leakiest not in worst:
+                    worst.append(leakiest)
+            for entry in worst:
                 yield self._row(entry, f"  {phase_name(entry)}")
 
     def _row(self, entry: Entry, name: str) -> Entry:
@@ -168,17 +195,6 @@ class SummaryPrinter:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
         state = "" if entry["state"] == "complete" else f" {entry['state']}"
         return {**entry, "row": f"{name}{state}", "of_plan": False, "slowest": ends}
-
-    def _plans(self) -> None:
-        """Print the plans of several phases: duration, and slowest flow of each phase."""
-        rows = []
-        for plan in TABLES["plans"].entries(self._summary):
-            if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
-                phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
-                shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
-                spark = format.spark(shares, self._console.options.ascii_only, (0.0, 100.0))
-                rows.append({**plan, "spark": spark})
-        self._show("plans", rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
         """Print how far clocks agree; with --all the times of all phases."""
@@ -195,8 +211,22 @@ class SummaryPrinter:
             groups.append(f"{plan_title(row)}, {format.of(row['ranks'], 'rank')}{name}{again}")
         self._show("times", rows, "Times in µs (doc/reference/latency.md)", groups=groups)
 
-    def _steps(self) -> None:
-        """Print functions and kernels of dependent steps."""
+    def _compared(self) -> None:
+        """Print ping-pongs by size, functions and kernels of dependent steps, then transports.
+
+        Transports stand side by side, in a table for each baseline.
+        """
+        table = TABLES["messages"]
+        for curve in self._summary["messages"]["curves"]:
+            points = list(curve_points(curve))
+            notes = []
+            if short := [point for point in points if point["lost"]]:
+                lost = sum(point["lost"] for point in short)
+                total = format.of(lost + sum(point["round_trips"] for point in short), "message")
+                sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
+                notes = [f"{lost} of {total} of these sizes had no reply: {sizes}"]
+            title = f"{table.title}, {_path(curve)}: half the round trip"
+            self._show(table, points, title, notes=notes)
         functions = at(self._summary, "steps.functions") or []
         for entry in functions:
             self._show("steps", function_points(entry), _path(entry))
@@ -204,9 +234,6 @@ class SummaryPrinter:
             note_lines(self._console, TABLES["steps"].about)
         kernels = TABLES["kernels"]
         self._show(kernels, title=f"{kernels.title}. {kernels.about}".rstrip("."))
-
-    def _transports(self) -> None:
-        """Print transports side by side, a table for each baseline."""
         compared = self._summary["comparisons"]
         for base, group in groupby(compared, key=lambda entry: entry["baseline"]):
             some = list(group)
@@ -214,50 +241,50 @@ class SummaryPrinter:
             divided = any(one["ratio"]["throughput"] is not None for one in shown)
             title = f"{TABLES['transports'].title}, payload, one way"
             title = f"{title}; ÷ is by {base}'s" if divided else title
-            self._show(
-                "transports",
-                shown,
-                title,
-                notes=list(_about_transports(some, base, divided)),
-            )
+            notes = list(_about_transports(some, base, divided))
+            self._show("transports", shown, title, notes=notes)
 
-    # --- ports, repeats, losses ----------------------------------------------------------------
-
-    def _faults(self) -> None:
+    def _located(self) -> None:
         """Print suspects with their evidence, suspected ports, and the test that would decide.
 
-        The phases of a chain and the ports of a campaign are printed even without a suspect.
+        The phases of a chain and the ports of a campaign are printed even without a suspect. Below
+        stand confidence intervals of repeated settings, and the phases that lost the most frames.
         """
-        found = list(TABLES["suspects"].entries(self._summary))
+        suspects = list(TABLES["suspects"].entries(self._summary))
         test = self._summary["location"]["next_test"]
         notes = [f"next test (switchbench locate): {test['why']}"] if test else []
-        self._show("suspects", found, notes=notes if found else [])
+        self._show("suspects", suspects, notes=notes if suspects else [])
         chain, ports = self._summary.get("chain") or [], self._summary["ports"]
         self._show("chain", chain)
         rounds = [port for port in ports if port.get("rounds") and not chain]
         bad = [port for port in ports if port["suspect"]]
         self._show("ports", rounds or bad, "The device's ports" if rounds else "Ports of suspects")
-
-    def _repeats(self) -> None:
-        """Print the confidence intervals of repeated settings."""
         rows = TABLES["repeats"].entries(self._summary)
         rows = [row for row in rows if row["statistics"]["measure"] == MEASURE]
         unsure = [row["statistics"]["verdict"] == "inconclusive" for row in rows]
         self._show("repeats", rows, styles=["yellow" if one else "" for one in unsure])
-
-    def _losses(self) -> None:
-        """Print the places of loss, for the phases that lost the most."""
         if self._summary.get("suite") and not self._every_phase:
             return  # a search loses frames on purpose
-        lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
+        lossy = []
+        for entry in self._summary["trials"]:
+            found = entry["loss_location"]
+            counts = (found["sender_host"], in_network(entry), found["receiver_host"])
+            # phases of dependent steps end while acknowledgements are in flight
+            if entry["traffic"] != SCHEDULE and any(
+                (count or 0) > 0 for count in (*counts, found.get("other_traffic"))
+            ):
+                lossy.append(entry)
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
         unseen = any(entry["lost_frames"] is None for entry in shown)
         note = "port counters; TCP and RDMA retransmit these"
         self._show("losses", shown, "Where frames were lost", notes=[note] if unseen else [])
 
-    def _verdict(self) -> None:
-        """Print each clause with the worst measured value, then the verdict."""
+    def _judged(self) -> None:
+        """Print each clause with the worst measured value, the verdict, and findings by severity.
+
+        With --all the sentences that each finding sums up are printed too.
+        """
         clauses = list(TABLES["clauses"].entries(self._summary))
         styles = [VERDICT_STYLES[clause["verdict"]] for clause in clauses]
         said = []
@@ -265,39 +292,23 @@ class SummaryPrinter:
             words = [clause[key] for key in ("clause", "source", "reason") if clause[key]]
             said += [f"{clause['id'] or clause['measure']}: {'; '.join(words)}"] if words else []
         self._show("clauses", clauses, "Verdict", styles=styles, notes=said)
-        verdict = self._summary.get("verdict")
-        if not verdict:
-            return
-        word = verdict["verdict"]
-        say(self._console, f"\n{word}: {verdict['sentence']}.", VERDICT_STYLES[word], hang=2)
-        for sentence in verdict["warnings"]:
-            say(self._console, f"Warning: {sentence}.", "yellow", hang=2)
-        say(self._console, verdict["scope"], hang=2)
-        say(self._console, f"clauses SHA-256 {verdict['clauses_sha256']}")
-
-    # --- findings ------------------------------------------------------------------------------
-
-    def _found(self) -> None:
-        """Print findings by severity; with --all the sentences that each sums up."""
+        if verdict := self._summary.get("verdict"):
+            word = verdict["verdict"]
+            say(self._console, f"\n{word}: {verdict['sentence']}.", VERDICT_STYLES[word], hang=2)
+            for sentence in verdict["warnings"]:
+                say(self._console, f"Warning: {sentence}.", "yellow", hang=2)
+            say(self._console, verdict["scope"], hang=2)
+            say(self._console, f"clauses SHA-256 {verdict['clauses_sha256']}")
         found = findings(self._summary)
-        if not found:
-            return
-        heading(self._console, "Findings")
         shown = found if self._every_phase else found[:MOST_FINDINGS]
+        if found:
+            heading(self._console, "Findings")
         for one in shown:
             say(self._console, f"  {one.severity:<9}{one.text}", STYLES[one.severity], hang=11)
             for part in one.parts if self._every_phase else ():
                 say(self._console, f"           {part}", hang=13)
         if len(shown) < len(found):
             say(self._console, f"  and {len(found) - len(shown)} more (--all)")
-
-    def _ending(self, directory: str) -> None:
-        status = self._summary["status"]
-        style = {"complete": "green", "partial": "yellow", "failed": "bold red"}[status]
-        run = self._summary["run"]
-        say(self._console, f"\n{status} in {format.seconds(run.get('elapsed_s'))}", style)
-        say(self._console, f"results    {directory}")
-        say(self._console, f"rerun      {' '.join(run.get('command', []))}")
 
 
 def _path(entry: Entry) -> str:
@@ -333,43 +344,6 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
     if any(entry["alternated"] is None for entry in group):
         yield "each transport was measured once, one after the other"
     yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
-
-
-def _is_lossy(entry: Entry) -> bool:
-    # phases of dependent steps end while acknowledgements are in flight
-    if entry["traffic"] == SCHEDULE:
-        return False
-    found = entry["loss_location"]
-    counts = (found["sender_host"], in_network(entry), found["receiver_host"])
-    return any((count or 0) > 0 for count in (*counts, found.get("other_traffic")))
-
-
-# --- rows of plans, made of their phases ----------------------------------------------------------
-
-
-def _worst(phases: Sequence[Entry]) -> list[Entry]:
-    """Return the slowest phases, with the phase that lost the most."""
-    rates = ((math.inf if (rate := p["throughput"]["min"]) is None else rate, p) for p in phases)
-    worst = [phase for _, phase in sorted(rates, key=itemgetter(0))[:WORST_PHASES]]
-    leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
-    if leakiest["lost_frames"] and leakiest not in worst:
-        worst.append(leakiest)
-    return worst
-
-
-def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
-    """Return a plan's row, with sums and worst values of its phases where the plan has none."""
-    sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
-            "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
-    return {
-        **plan,
-        **{name: m.total(entry.get(name) for entry in phases) for name in sums},
-        "offered_load": m.mean(entry["offered_load"] for entry in phases),
-        "start_skew_us": m.greatest(entry["start_skew_us"] for entry in phases),
-        "tester_limited": any(entry["tester_limited"] for entry in phases),
-        "state": "complete",
-        "cpu_s_per_gb": per_gb(plan),
-    }
 
 
 # --- the plan of a run ----------------------------------------------------------------------------
@@ -443,17 +417,15 @@ def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> 
 
 
 def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
-    return " ".join([name, *_words(parameters)])
-
-
-def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
+    """Return a pattern with its parameters: `aapc forward partners=across count=7,8,9`."""
+    words = [name]
     for key, values in parameters.items():
         texts = [_word(value) for value in values]
         if texts == ["true"]:
-            yield key
+            words.append(key)
         elif texts != ["false"]:
-            yield f"{key}={','.join(texts)}"
+            words.append(f"{key}={','.join(texts)}")
+    return " ".join(words)
 
 
 def _word(value: Any) -> str:
@@ -472,40 +444,36 @@ def _few(values: Sequence[Any], most: int = 7) -> str:
 def _sizes(test: Entry) -> list[str]:
     """Return the sizes of a test in words; for an application kernel its class or matrix."""
     parameters = test["parameters"]
-    if test["sizes"]:
-        return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
-    kinds = {"problem_class": "class", "matrix": "matrix"}
-    return [f"{word} {value}" for key, word in kinds.items() for value in parameters.get(key, ())]
-
-
-def _size(sizes: Sequence[int], unit: str) -> str:
-    if len(sizes) == 1:
-        return str(sizes[0]) if unit == "frame" else quantities.SIZE.text(sizes[0])
-    runs = [(size, len(list(group))) for size, group in groupby(sizes)]
-    return "IMIX " + " ".join(f"{times}x{size}" for size, times in runs)
+    if not test["sizes"]:
+        kinds = {"problem_class": "class", "matrix": "matrix"}
+        return [f"{word} {one}" for key, word in kinds.items() for one in parameters.get(key, ())]
+    words = []
+    for sizes in test["sizes"]:
+        if len(sizes) > 1:
+            runs = [(size, len(list(group))) for size, group in groupby(sizes)]
+            words.append("IMIX " + " ".join(f"{times}x{size}" for size, times in runs))
+        else:
+            is_frame = test["size_unit"] == "frame"
+            words.append(str(sizes[0]) if is_frame else quantities.SIZE.text(sizes[0]))
+    return words
 
 
 def _title(plan: Entry, trials: Sequence[Entry]) -> str:
+    """Return a plan's title; of tests by steps with the steps and messages of one repetition."""
     tests = list(dict.fromkeys(trial["test"] for trial in trials))
     ranks = " + ".join(f"{len(names)} ranks of {name}" for name, names in plan["ranks"].items())
     parameters = {key: [value] for key, value in trials[0]["parameters"].items()}
+    steps, said = trials[0]["steps"], ""
+    if steps is not None:
+        said = f", {format.of(steps['steps'], 'step')} and "
+        said += f"{format.of(steps['messages'], 'message')} of all ranks"
+        said += " in all phases" if plan["total_phases"] > 1 else ""
+        if trials[0]["size"] is None:
+            said += f", {format.decimal_size(steps['payload_bytes'])} together"
+        if steps["iterations"]:
+            said += f"; {format.of(steps['iterations'], 'iteration')} in total"
     return (
         f"plan {plan['plan']}: {_pattern(plan['pattern']['name'], parameters)}, {ranks}, "
-        f"{format.of(plan['total_phases'], 'phase')}{_steps_words(trials[0], plan)} "
+        f"{format.of(plan['total_phases'], 'phase')}{said} "
         f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
     )
-
-
-def _steps_words(trial: Entry, plan: Entry) -> str:
-    """Return the steps and messages of one repetition of a test by steps; empty for other tests."""
-    steps = trial["steps"]
-    if steps is None:
-        return ""
-    counts = [format.of(steps["steps"], "step"), format.of(steps["messages"], "message")]
-    together = iterations = ""
-    if trial["size"] is None:
-        together = f", {format.decimal_size(steps['payload_bytes'])} together"
-    if steps["iterations"]:
-        iterations = f"; {format.of(steps['iterations'], 'iteration')} in total"
-    where = " in all phases" if plan["total_phases"] > 1 else ""
-    return f", {' and '.join(counts)} of all ranks{where}{together}{iterations}"
