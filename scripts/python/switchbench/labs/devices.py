@@ -50,7 +50,6 @@ from ..topology.form import (
     LAYER1_OVERHEAD,
     OVS,
     UNSHAPED,
-    AttachedHost,
     Cable,
     Shaper,
     Topology,
@@ -104,24 +103,18 @@ class Routing:
 
     def routes(self, node: str) -> list[Route]:
         """Return a node's routes to each other node."""
-        source = self._fabric.hosts.index(node)
-        return [
-            self._route(source, destination)
-            for destination in range(len(self._fabric.hosts))
-            if destination != source
-        ]
-
-    def _route(self, source: int, destination: int) -> Route:
-        node = self._fabric.hosts[source]
-        steps = self._routes.steps(source, destination)
-        first = steps[0][1]
-        following = next(end for _, end in steps if end in self._interfaces)
-        back = self._topology.node(following).module if first != following else node
-        return Route(
-            destination=lab_addresses.kernel_ipv4(destination + 1),
-            gateway=self._interfaces[following][back].address,
-            interface=self._interfaces[node][first].name,
-        )
+        source, found = self._fabric.hosts.index(node), []
+        for place, destination in enumerate(self._topology.nodes):
+            if place != source:
+                steps = self._routes.steps(source, place)
+                first = steps[0][1]
+                following = next(end for _, end in steps if end in self._interfaces)
+                back = self._topology.node(following).module if first != following else node
+                gateway = self._interfaces[following][back].address
+                interface = self._interfaces[node][first].name
+                own = lab_addresses.kernel_ipv4(destination.index)
+                found.append(Route(own, gateway, interface))
+        return found
 
     @cached_property
     def _interfaces(self) -> dict[str, dict[str, Interface]]:
@@ -331,8 +324,14 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
     bridge: the switch process opens them (switches.py).
     """
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
-    add_bridges = switches.add_wires if topology.kind == OVS else _add_bridges
-    masters = add_bridges(netlink, topology) if topology.model is None else {}
+    masters: dict[str, int] = {}  # the bridge's index for each interface of the switch
+    if topology.kind == OVS:
+        masters = switches.add_wires(netlink, topology)
+    elif topology.model is None:
+        for number, module in enumerate(topology.modules):
+            index = _BRIDGE_INDEX + number
+            _add_bridge(netlink, index, f"b{number}", module)
+            masters |= dict.fromkeys(lab_addresses.module_ports(topology, module), index)
     for node, fd in zip(topology.nodes, nodes, strict=True):
         if node.module:
             name = lab_addresses.switch_port(node)
@@ -342,7 +341,15 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
             ends = (name, lab_addresses.IFACE)
             _add_veth(netlink, ends, node.name, {**peer, "net_ns_fd": fd}, index=port, **own)
             if masters and node.rate_bps != UNSHAPED:
-                _shape_both_ways(netlink, topology, node, port)
+                # Outgoing frames are shaped at the port, incoming ones by an IFB interface.
+                ifb = _IFB_INDEX + node.index
+                netlink.link(
+                    "add", index=ifb, ifname=lab_addresses.inbound_shaper(node), kind="ifb",
+                    ifalias=node.name, mtu=topology.mtu, state="up",
+                )  # fmt: skip
+                _shape(netlink, topology, node, port)
+                _shape(netlink, topology, node, ifb)
+                redirect_to_ifb(netlink, port, ifb)
         _add_veth(
             netlink,
             (lab_addresses.control_port(node), lab_addresses.CONTROL_IFACE),
@@ -359,16 +366,6 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
         for end, bridge in ((near, masters[a]), (socket.if_nametoindex(b), masters[b])):
             netlink.link("set", index=end, master=bridge, state="up")
             _shape(netlink, topology, trunk, end)
-
-
-def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """Add one bridge per module; return the bridge's index for each interface of the switch."""
-    masters: dict[str, int] = {}
-    for number, module in enumerate(topology.modules):
-        index = _BRIDGE_INDEX + number
-        _add_bridge(netlink, index, f"b{number}", module)
-        masters |= dict.fromkeys(lab_addresses.module_ports(topology, module), index)
-    return masters
 
 
 def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
@@ -393,18 +390,6 @@ def _shape(netlink: IPRoute, topology: Topology, cable: Cable, index: int) -> No
     if cable.rate_bps != UNSHAPED:
         shape = Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes)
         add_shaper(netlink, index, shape)
-
-
-def _shape_both_ways(netlink: IPRoute, topology: Topology, node: AttachedHost, port: int) -> None:
-    """Shape a switch port's outgoing frames, and by an IFB interface its incoming frames."""
-    ifb = _IFB_INDEX + node.index
-    netlink.link(
-        "add", index=ifb, ifname=lab_addresses.inbound_shaper(node), kind="ifb",
-        ifalias=node.name, mtu=topology.mtu, state="up",
-    )  # fmt: skip
-    _shape(netlink, topology, node, port)
-    _shape(netlink, topology, node, ifb)
-    redirect_to_ifb(netlink, port, ifb)
 
 
 def _bring_up(netlink: IPRoute, interface: str, *addresses: tuple[str, int]) -> int:
@@ -530,7 +515,13 @@ def missing() -> dict[str, str]:
     try:
         return namespaces.try_in_namespace(_try_all)
     except OSError as error:
-        return _no_privilege(error)
+        reason, remedy = error.strerror, "run as root"
+    for key, forbidding in _SYSCTLS_THAT_FORBID.items():
+        path, name = Path("/proc/sys") / key, key.replace("/", ".")
+        if path.exists() and path.read_text().strip() == forbidding:
+            reason, remedy = f"{name} is {forbidding}", f"run as root, or change the sysctl {name}"
+            break
+    return {f"CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces ({reason})": remedy}
 
 
 def _try_all() -> dict[str, str]:
@@ -553,14 +544,3 @@ def _try_all() -> dict[str, str]:
             what = f"interfaces and queues of a lab: {os.strerror(error.code)}"
             return {what: f"`modprobe -a {_MODULES}` as root"}
     return {}
-
-
-def _no_privilege(error: OSError) -> dict[str, str]:
-    """Return the missing privileges of this user, and the remedy."""
-    what = "CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces"
-    for key, forbidding in _SYSCTLS_THAT_FORBID.items():
-        path = Path("/proc/sys") / key
-        if path.exists() and path.read_text().strip() == forbidding:
-            name = key.replace("/", ".")
-            return {f"{what} ({name} is {forbidding})": f"run as root, or change the sysctl {name}"}
-    return {f"{what} ({error.strerror})": "run as root"}

@@ -36,7 +36,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.model import Device
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
 from ..topology.form import (
@@ -44,7 +43,6 @@ from ..topology.form import (
     AttachedHost,
     Behaviour,
     Cable,
-    Fault,
     Topology,
     TopologyKeys,
     loop_cables,
@@ -97,7 +95,13 @@ def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
     # Busy polling needs a core for every node's worker and every switch.
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
     for number, module in enumerate(topology.modules):
-        faults = [fault for fault in model.faults if _module_of(topology, fault) == module]
+        # A fault is in the module of the ports that it names, else in the module that it names.
+        faults = []
+        for fault in model.faults:
+            place = fault.module or topology.modules[0]
+            if topology.device is None and fault.places:
+                place = topology.node(fault.places[0]).module
+            faults += [fault] if place == module else []
         at = {node.name: node.port for node in topology.nodes} if topology.device else {}
         yield {
             **_written(model, "trunk_capacity", "faults"),
@@ -116,21 +120,26 @@ def _written(keys: TopologyKeys, *without: str) -> dict[str, object]:
     return keys.model_dump(by_alias=True, exclude_none=True, exclude=set(without))
 
 
-def _module_of(topology: Topology, fault: Fault) -> str:
-    """Return the module in which a fault is planted.
-
-    That is the module of the ports that the fault names, else the module that it names, else the
-    first one.
-    """
-    for name in fault.places if topology.device is None else ():
-        return topology.node(name).module
-    return fault.module or topology.modules[0]
-
-
 def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, object]]:
-    """Yield the ports of a module's switch document: ports of nodes, then ports of trunks."""
+    """Yield the ports of a module's switch document: ports of nodes, then ports of trunks.
+
+    All ports of a device have their own names; a port without a node has no link. In a chain each
+    two ports share a VLAN, and loop cables join the VLANs.
+    """
     if topology.device is not None:
-        yield from _front(lab, topology, topology.device)
+        nodes = {node.port: node for node in topology.nodes}
+        cables = loop_cables(topology.device, nodes)
+        for place, name in enumerate(topology.device.ports):
+            node = nodes.get(name)
+            port = _port(node or topology.nodes[0], "")
+            port |= {"name": name} | ({"vlan": place // 2 + 1} if topology.device.chain else {})
+            del port["vdev"]
+            if name in cables:
+                port["cable"] = cables[name]
+            if node is not None:
+                port["vdev"] = _memif(node.index, "server", _file(lab, 0, "sock"))
+                port["iface"] = lab_addresses.switch_port(node)
+            yield port
         return
     module = topology.modules[number]
     capacity = topology.model.trunk_capacity if topology.model else None
@@ -146,26 +155,6 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
         port = {**_port(trunk, vdev), "trunk": True}
         if capacity is not None:
             port["rate_bps"] = capacity
-        yield port
-
-
-def _front(lab: str, topology: Topology, device: Device) -> Iterator[dict[str, object]]:
-    """Yield all ports of a device by their own names; a port without a node has no link.
-
-    In a chain each two ports share a VLAN, and loop cables join the VLANs.
-    """
-    nodes = {node.port: node for node in topology.nodes}
-    cables = loop_cables(device, nodes)
-    for place, name in enumerate(device.ports):
-        node = nodes.get(name)
-        port = _port(node or topology.nodes[0], "")
-        port |= {"name": name} | ({"vlan": place // 2 + 1} if device.chain else {})
-        del port["vdev"]
-        if name in cables:
-            port["cable"] = cables[name]
-        if node is not None:
-            port["vdev"] = _memif(node.index, "server", _file(lab, 0, "sock"))
-            port["iface"] = lab_addresses.switch_port(node)
         yield port
 
 
@@ -384,7 +373,17 @@ def start_ovs(lab: str, topology: Topology) -> None:
             raise LabFailedError(f"ovsdb-server is not ready after {_START_S:.0f} s")
         time.sleep(0.005)
     _daemon(lab, "ovs-vswitchd", [f"unix:{socket}"])
-    _do(_configuration(socket, topology), folder)
+    words = [_program("ovs-vsctl"), f"--db=unix:{socket}", f"--timeout={_START_S:.0f}"]
+    words += ["set", "Open_vSwitch", "."]
+    # One thread each, because the machine's cores belong to the nodes.
+    words += [f"other_config:n-{kind}-threads=1" for kind in ("handler", "revalidator")]
+    for number, module in enumerate(topology.modules):
+        bridge = f"b{number}"
+        words += ["--", "add-br", bridge, "--", "set", "Bridge", bridge]
+        words += ["datapath_type=netdev", "fail_mode=standalone", f"external_ids:name={module}"]
+        for port in map(_tap, lab_addresses.module_ports(topology, module)):
+            words += ["--", "add-port", bridge, port, "--", "set", "Interface", port, "type=tap"]
+    _do(words, folder)  # waits for the switch
 
 
 def release_ovs(lab: str) -> None:
@@ -412,21 +411,6 @@ def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
             start_new_session=True,
         )
     return process
-
-
-def _configuration(socket: Path, topology: Topology) -> list[str]:
-    """Return the ovs-vsctl command that adds all bridges and ports and waits for the switch."""
-    words = [_program("ovs-vsctl"), f"--db=unix:{socket}", f"--timeout={_START_S:.0f}"]
-    words += ["set", "Open_vSwitch", "."]
-    # One thread each, because the machine's cores belong to the nodes.
-    words += [f"other_config:n-{kind}-threads=1" for kind in ("handler", "revalidator")]
-    for number, module in enumerate(topology.modules):
-        bridge = f"b{number}"
-        words += ["--", "add-br", bridge, "--", "set", "Bridge", bridge]
-        words += ["datapath_type=netdev", "fail_mode=standalone", f"external_ids:name={module}"]
-        for port in map(_tap, lab_addresses.module_ports(topology, module)):
-            words += ["--", "add-port", bridge, port, "--", "set", "Interface", port, "type=tap"]
-    return words
 
 
 def _do(words: Sequence[str], folder: Path) -> None:

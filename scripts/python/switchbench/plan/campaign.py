@@ -39,12 +39,8 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
     for first in range(0, len(left), len(at)):
         found.append(_moved(found[-1], left[first : first + len(at)]))
     for names in _mixes(list(device.groups), len(at)):
-        here = set(found[-1].values())
-
-        def is_new(port: str, here: set[str] = here) -> bool:
-            return port not in here
-
-        groups = {name: sorted(device.groups[name], key=is_new) for name in names}
+        here = set(found[-1].values())  # ports in use come first
+        groups = {n: sorted(device.groups[n], key=here.__contains__, reverse=True) for n in names}
         shares = _shares(groups, here, len(at))
         wanted = [port for name, ports in groups.items() for port in ports[: shares[name]]]
         found.append(_moved(found[-1], wanted))

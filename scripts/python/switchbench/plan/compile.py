@@ -497,7 +497,21 @@ def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> mo
     told = {NODE_WORDS.get(key, key): value for key, value in given.items() if key != "sync"}
     pattern: dict[str, Any] = {"name": point.pattern} | told
     if point.pattern == "flows":
-        pattern |= _flows(members, point, place)
+        if point.flows is None:
+            raise place.problem("flows", "flows is missing: a list, [[source, destination], ...]")
+        shares: dict[tuple[int, int], float | None] = {}
+        for position, flow in enumerate(point.flows):
+            where = (*place.path("flows"), position)
+            try:
+                ends = members.flow(flow)
+                if ends in shares:
+                    raise ValueError(f"duplicate flow {members.words(*ends)}")
+            except ValueError as error:
+                raise place.document.problem(where, str(error)) from None
+            shares[ends] = flow.share
+        pattern["list"] = [rank for flow in shares for rank in flow]
+        if any(share is not None for share in shares.values()):
+            pattern["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]
     for key, number in (("groups", members.groups), ("partners", members.pairs)):
         if isinstance(pattern.get(key), tuple):
             with place.document.at(place.path(key)):
@@ -526,26 +540,6 @@ def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
         for key, value in found.items()
         if value is not None and not (key in unsaid and value == usual[key])
     }
-
-
-def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
-    """Return the flow list of a pattern, and the flows' shares if any flow has one."""
-    if point.flows is None:
-        raise place.problem("flows", "flows is missing: a list, [[source, destination], ...]")
-    shares: dict[tuple[int, int], float | None] = {}
-    for number, flow in enumerate(point.flows):
-        where = place.path("flows")
-        try:
-            ends = members.flow(flow)
-            if ends in shares:
-                raise ValueError(f"duplicate flow {members.words(*ends)}")
-        except ValueError as error:
-            raise place.document.problem((*where, number), str(error)) from None
-        shares[ends] = flow.share
-    words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}
-    if any(share is not None for share in shares.values()):
-        words["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]
-    return words
 
 
 def _parameters(point: ResolvedSettings) -> dict[str, object]:

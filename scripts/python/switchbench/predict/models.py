@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -133,7 +133,11 @@ class _Constrained:
         queue = [self._key(flow) for flow in flows]
         heapq.heapify(queue)
         while queue:
-            found = {number: self._rate(flows[number]) for number in _most_congested(queue)}
+            first = heapq.heappop(queue)
+            alike = [first[-1]]
+            while queue and all(_same(a, b) for a, b in zip(first, queue[0][:-1], strict=False)):
+                alike.append(heapq.heappop(queue)[-1])
+            found = {number: self._rate(flows[number]) for number in alike}
             for number, bps in found.items():
                 if bps is None:
                     heapq.heappush(queue, self._key(flows[number]))
@@ -185,14 +189,6 @@ class _Constrained:
 
 def _same(a: float, b: float) -> bool:
     return abs(a - b) <= _EQUAL * max(abs(a), abs(b))
-
-
-def _most_congested(queue: list[_Key]) -> Iterator[int]:
-    """Remove the flows with the highest key from the queue, and yield them."""
-    first = heapq.heappop(queue)
-    yield first[-1]
-    while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):
-        yield heapq.heappop(queue)[-1]
 
 
 Model = Callable[[Routes, Paths, Rates], Rates]

@@ -141,7 +141,15 @@ def _show_reservations(
 def _show_compared(one: Compared, console: Console) -> None:
     names = f"{one.base.name} → {one.other.name}"
     heading(console, f"By pattern: {names}, from and to: {100 * CONFIDENCE:g} % sure")
-    rows = _without_line(one.rows)
+    # A change of percent of line rate that only repeats the mean rate's is left out.
+    rates = {row["pair"]: row["percent"] for row in one.rows if row["measure"] == "mean_rate"}
+    rows = [
+        row
+        for row in one.rows
+        if row["measure"] != "of_line"
+        or None in (rate := rates.get(row["pair"]), row["percent"])
+        or abs(row["percent"] - rate) > SAME_PERCENT
+    ]
     titles = [f"{pair.title}; {pair.samples}" for row in rows for pair in [one.pairs[row["pair"]]]]
     has = {word for row in one.rows for word in (row["reason"], row["verdict"])}
     notes = [words for word, words in _MEANINGS.items() if word in has]
@@ -166,15 +174,3 @@ def _show_compared(one: Compared, console: Console) -> None:
         notes=notes,
     )
     note_lines(console, *one.notes)
-
-
-def _without_line(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without those of percent of line rate that repeat the mean rate's change."""
-    rates = {row["pair"]: row["percent"] for row in rows if row["measure"] == "mean_rate"}
-    return [
-        row
-        for row in rows
-        if row["measure"] != "of_line"
-        or None in (rate := rates.get(row["pair"]), row["percent"])
-        or abs(row["percent"] - rate) > SAME_PERCENT
-    ]

@@ -344,9 +344,15 @@ def show(
         return
     if title:
         heading(console, title)
-    laid = _fitting(
-        [_Laid(c, v) for c, v in zip(table.columns, table.values, strict=True)], console
-    )
+    laid = [_Laid(c, v) for c, v in zip(table.columns, table.values, strict=True)]
+    while (excess := _width(laid) - console.width) > 0:
+        soonest = min((one.drop for one in laid if one.drop), default=0)
+        if not soonest:
+            widest = max((one for one in laid if one.left), key=lambda one: one.width, default=None)
+            if widest is not None:
+                widest.width = min(widest.width, max(widest.width - excess, _NARROWEST))
+            break
+        laid = [one for one in laid if one.drop != soonest]
     height = max(len(one.title) for one in laid)
     for line in range(height):
         parts = [one.title[line] if line < len(one.title) else "" for one in laid]
@@ -399,22 +405,6 @@ def _line(laid: Sequence[_Laid], parts: Sequence[str]) -> str:
 
 def _width(laid: Sequence[_Laid]) -> int:
     return sum(one.width + len(_GAP) for one in laid) - len(_GAP)
-
-
-def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
-    """Return the columns that fit the console: columns of the lowest `drop` order leave first.
-
-    If none can leave, the widest columns of words are narrowed.
-    """
-    while (excess := _width(laid) - console.width) > 0:
-        soonest = min((one.drop for one in laid if one.drop), default=0)
-        if not soonest:
-            widest = max((one for one in laid if one.left), key=lambda one: one.width, default=None)
-            if widest is not None:
-                widest.width = min(widest.width, max(widest.width - excess, _NARROWEST))
-            break
-        laid = [one for one in laid if one.drop != soonest]
-    return laid
 
 
 FILE_WIDTH = 160  # columns of a file or a pipe, which get long lines instead of folded ones

@@ -241,7 +241,20 @@ class SummaryPrinter:
             divided = any(one["ratio"]["throughput"] is not None for one in shown)
             title = f"{TABLES['transports'].title}, payload, one way"
             title = f"{title}; ÷ is by {base}'s" if divided else title
-            notes = list(_about_transports(some, base, divided))
+            said = "no ratios: no transport here bypasses the kernel, or the tester was the limit"
+            if divided:
+                said = f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more"
+            notes = [said, "CPU is that of the whole machines, kernel and softirq included"]
+            every = [one for entry in some for one in entry["transports"]]
+            if any(one["polling"] for one in every):
+                notes.append("polling: each worker uses a whole core, even without frames")
+            unequal = {one["message_bytes"] for one in every if not one["equal_size"]} - {None}
+            if unequal:
+                payloads = ", ".join(map(str, sorted(unequal)))
+                notes.append(f"sizes differ: a frame carries {payloads} B of payload")
+            if any(entry["alternated"] is None for entry in some):
+                notes.append("each transport was measured once, one after the other")
+            notes += dict.fromkeys(str(e["reason"]) for e in some if e["alternated"] is False)
             self._show("transports", shown, title, notes=notes)
 
     def _located(self) -> None:
@@ -315,35 +328,6 @@ def _path(entry: Entry) -> str:
     """Return an entry's path in words, such as `pairs, 2 ranks, tcp in lab`."""
     ranks = format.of(entry["ranks"], "rank")
     return f"{format.pattern(entry)}, {ranks}, {entry['transport']} in {entry['network']}"
-
-
-def _lost_messages(points: Sequence[Entry]) -> list[str]:
-    """Return the sentence on messages that did not return, with their sizes; empty without loss."""
-    short = [point for point in points if point["lost"]]
-    if not short:
-        return []
-    lost = sum(point["lost"] for point in short)
-    total = format.of(lost + sum(point["round_trips"] for point in short), "message")
-    sizes = ", ".join(f"{p['lost']} of {format.size_words(p['size'])}" for p in short)
-    return [f"{lost} of {total} of these sizes had no reply: {sizes}"]
-
-
-def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Iterator[str]:
-    if divided:
-        yield f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more"
-    else:
-        yield "no ratios: no transport here bypasses the kernel, or the tester was the limit"
-    yield "CPU is that of the whole machines, kernel and softirq included"
-    every = [one for entry in group for one in entry["transports"]]
-    if any(one["polling"] for one in every):
-        yield "polling: each worker uses a whole core, even without frames"
-    sizes = sorted({one["message_bytes"] for one in every if not one["equal_size"]} - {None})
-    if sizes:
-        payloads = ", ".join(str(size) for size in sizes)
-        yield f"sizes differ: a frame carries {payloads} B of payload"
-    if any(entry["alternated"] is None for entry in group):
-        yield "each transport was measured once, one after the other"
-    yield from dict.fromkeys(str(e["reason"]) for e in group if e["alternated"] is False)
 
 
 # --- the plan of a run ----------------------------------------------------------------------------

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..base.errors import ConfigurationError
@@ -62,8 +61,21 @@ class _Device:
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     """Return the cabling in an `ibnetdiscover` output; links without a rate count as `rate_bps`."""
     devices, warned = _devices(said, source)
-    _refuse(devices, source)
-    names = _names(devices)
+    switches = {}
+    for guid, device in devices.items():
+        if device.kind == "Switch":
+            switches[guid] = device.description or guid
+            if managed := _MANAGED.fullmatch(device.description):
+                unit = managed[2].removesuffix("/U1").removesuffix("U1")
+                switches[guid] = f"{managed[1]}-{unit}" if unit else managed[1]
+    hosts = {
+        # `node1` in `node1 HCA-1` or `node1 mlx5_0`: adapters with one host name belong to one
+        # host.
+        guid: tidy(_host_word(device.description) or guid)
+        for guid, device in devices.items()
+        if device.kind == "Ca" and _AGGREGATION not in device.description
+    }
+    names = distinct(switches.items()) | hosts
     dropped = [guid for guid in devices if guid not in names]
     # Each cable once: from the host's end, else from the end with the lower GUID.
     cables = []
@@ -79,15 +91,17 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
     remarks = [f"Left out: {devices[guid].description or guid}." for guid in dropped]
     if warned:
         remarks.append(f"ibnetdiscover warned {warned} times: devices may be missing.")
-    switches = [names[guid] for guid, device in devices.items() if device.kind == "Switch"]
-    hosts = dict.fromkeys(
-        names[guid] for guid, d in devices.items() if d.kind == "Ca" and guid in names
-    )
-    return Cabling(source, tuple(hosts), tuple(switches), tuple(cables), tuple(remarks))
+    inside = dict.fromkeys(hosts.values())
+    outside = tuple(names[guid] for guid in switches)
+    return Cabling(source, tuple(inside), outside, tuple(cables), tuple(remarks))
 
 
 def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
-    """Return the devices by GUID, and the number of warnings among the lines."""
+    """Return the devices by GUID, and the number of warnings among the lines.
+
+    Raise ConfigurationError for lines of another program, for an incomplete output, and for two
+    hosts with one name.
+    """
     devices: dict[str, _Device] = {}
     current: _Device | None = None
     warned = 0
@@ -115,15 +129,7 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
         raise ConfigurationError(
             f"{source}: the file has no InfiniBand device: is it the output of ibnetdiscover?"
         )
-    return devices, warned
-
-
-def _refuse(devices: Mapping[str, _Device], source: str) -> None:
-    """Raise ConfigurationError for an incomplete output, or for two hosts with one name.
-
-    Both ends must list each cable alike. Hosts share a name mostly if both are called localhost.
-    """
-    seen: set[str] = set()
+    # Both ends must list each cable alike; the file is incomplete otherwise.
     for guid, device in devices.items():
         for number, (other, other_port, _) in device.ports.items():
             if other not in devices or other_port not in devices[other].ports:
@@ -139,6 +145,7 @@ def _refuse(devices: Mapping[str, _Device], source: str) -> None:
                     f"{other}[{other_port}], which leads to {back[0]}[{back[1]}]: the file "
                     "contradicts itself"
                 )
+    seen: set[str] = set()  # hosts share a name mostly if both are called localhost
     for device in devices.values():
         said = device.description
         if device.kind == "Ca" and _AGGREGATION not in said and _host_word(said):
@@ -148,25 +155,7 @@ def _refuse(devices: Mapping[str, _Device], source: str) -> None:
                     "host its own (rdma-ndd), so that the hosts differ"
                 )
             seen.add(said)
-
-
-def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
-    """Return the names of included switches and of included adapters' hosts, by GUID."""
-    switches = {}
-    for guid, device in devices.items():
-        if device.kind == "Switch":
-            switches[guid] = device.description or guid
-            if managed := _MANAGED.fullmatch(device.description):
-                unit = managed[2].removesuffix("/U1").removesuffix("U1")
-                switches[guid] = f"{managed[1]}-{unit}" if unit else managed[1]
-    hosts = {
-        # `node1` in `node1 HCA-1` or `node1 mlx5_0`: adapters with one host name belong to one
-        # host.
-        guid: tidy(_host_word(device.description) or guid)
-        for guid, device in devices.items()
-        if device.kind == "Ca" and _AGGREGATION not in device.description
-    }
-    return distinct(switches.items()) | hosts
+    return devices, warned
 
 
 def _host_word(description: str) -> str:

@@ -389,11 +389,6 @@ def _mistakes(file: File, topology: Topology) -> Iterator[str]:
             f"device.ports: {len(topology.device.ports)} ports are too many: a modelled switch has "
             f"at most {_MODEL_FRONT}"
         )
-    yield from _fault_mistakes(file, topology)
-
-
-def _fault_mistakes(file: File, topology: Topology) -> Iterator[str]:
-    """Yield the errors of faults that no modelled switch can have."""
     modules = {node.name: node.module for node in topology.nodes}
     if topology.device is not None:
         modules |= dict.fromkeys(topology.device.ports, topology.modules[0])

@@ -92,7 +92,11 @@ class _Page:
         """Fill all sections, then render the page around them: damage is known only at the end."""
         self.damage += self.measured.damage
         figures = list(self._figures())
-        first = _foremost(figures)
+        # The first screen's figure is a suite's own if the run had one.
+        ranked = [figure for figure in figures if figure.section == s.SUITE]
+        for kind in _FOREMOST:
+            ranked += [f for f in figures if f.name.startswith(kind) and f.section != s.LOSS]
+        first = next(iter([*ranked, *figures]), None)
         self._words(first and replace(first, height=min(first.height, _FOREMOST_PX)))
         for figure in figures:
             if figure is not first:
@@ -169,17 +173,6 @@ class _Page:
             while (drawn := self._try(partial(next, made, None), words)) is not None:
                 number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
                 yield drawn if number == 1 else replace(drawn, title=f"{drawn.title} ({number})")
-
-
-def _foremost(figures: list[Figure]) -> Figure | None:
-    """Return the figure for the first screen, a suite's own if the run had one.
-
-    None without figures.
-    """
-    ranked = [figure for figure in figures if figure.section == s.SUITE]
-    for kind in _FOREMOST:
-        ranked += [f for f in figures if f.name.startswith(kind) and f.section != s.LOSS]
-    return next(iter([*ranked, *figures]), None)
 
 
 # --- a page: sections of parts, each with a macro of its name in page.html ------------------------
@@ -298,6 +291,18 @@ def render(
         """Return a sentence as HTML in which `names` look like typed text."""
         return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
+    blocks: list[tuple[str, bytes]] = []  # data of figures and tables for page.js, and Plotly
+    for part in (part for section in shown for part in section.parts):
+        found = part.figure if isinstance(part, Glance) else part
+        if isinstance(found, Figure):
+            layout = {**found.layout, "height": found.height}
+            blocks.append((f"data-{found.name}", _json({"data": found.data, "layout": layout})))
+        elif isinstance(found, Table) and found.drawn:
+            blocks.append((f"data-table-{found.name}", _json(found.data())))
+    code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
+    # A few Chinese letters in strings would make browsers hold and read the whole text twice as
+    # wide.
+    blocks.append(("plotly", code.encode("ascii", "backslashreplace")))
     environment.filters |= {"prose": prose, "digits": format.digits}
     return environment.from_string(_asset("page.html")).render(
         what=what,
@@ -312,25 +317,9 @@ def render(
         # Data for the page's script: gzip in base64, which no scanner takes for code.
         blocks=[
             (name, base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
-            for name, data in _blocks(shown)
+            for name, data in blocks
         ],
     )
-
-
-def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of the data of figures and tables for page.js, and of Plotly."""
-    for section in sections:
-        for part in section.parts:
-            found = part.figure if isinstance(part, Glance) else part
-            if isinstance(found, Figure):
-                layout = {**found.layout, "height": found.height}
-                yield f"data-{found.name}", _json({"data": found.data, "layout": layout})
-            elif isinstance(found, Table) and found.drawn:
-                yield f"data-table-{found.name}", _json(found.data())
-    code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
-    # A few Chinese letters in strings would make browsers hold and read the whole text twice as
-    # wide.
-    yield "plotly", code.encode("ascii", "backslashreplace")
 
 
 def _json(value: Any) -> bytes:

@@ -73,66 +73,6 @@ class Figure:
     scale: str = ""  # sentence on a map's colours, added to the definition
 
 
-def heat_map(
-    values: NDArray[Any],
-    x: Any,
-    y: list[str],
-    measure: str,
-    unit: str,
-    hover: str,
-    full: float | None = None,
-    **more: Any,
-) -> tuple[Plotly, Plotly, str]:
-    """Return the trace of a heat map, the menu of its colours, and a sentence on them.
-
-    Colours reach from 0 to `full`, or to the greatest value if that is more or `full` is unknown.
-    The menu's second choice is the range of the values: it shows small differences between ports,
-    which 0 to `full` hides.
-    """
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    top = max(high, full or 0.0)
-    trace = {
-        "type": "heatmap",
-        "z": packed(coarse(values)),
-        "x": x,
-        "y": y,
-        "colorscale": SCALE,
-        "hoverongaps": False,
-        "colorbar": {"title": {"text": f"{measure}, {unit}", "side": "right"}},
-        "hovertemplate": f"{hover}<extra></extra>",
-        "zmin": 0.0,
-        "zmax": top,
-    }
-    buttons = [
-        {"label": label, "method": "restyle", "args": [{"zmin": least, "zmax": most}]}
-        for label, least, most in (
-            ("from 0", 0.0, top),
-            ("differences", min(low, 0.98 * high), high),
-        )
-    ]
-    menu = {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons}
-    menu |= {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
-    what = ", the intended load" if full == top else ""
-    said = f"Colours reach from 0 to {format.digits(top)} {unit}{what}. "
-    return trace | more, menu, said
-
-
-def line_style(number: int, points: int = 0) -> Plotly:
-    """Return the style of a figure's `number`th series: colour, dash and marker all differ.
-
-    A series of many `points` is drawn without markers, which would hide the line.
-    """
-    style: Plotly = {
-        "line": {"color": PALETTE[number % len(PALETTE)], "dash": DASHES[number % len(DASHES)]},
-        "mode": "lines",
-    }
-    if points <= 80:
-        style["mode"] = "lines+markers"
-        symbol = MARKERS[number % len(MARKERS)]
-        style["marker"] = {"color": PALETTE[number % len(PALETTE)], "symbol": symbol, "size": 8}
-    return style
-
-
 # Plotly's names of the number types that it reads in their memory layout.
 _TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "uint32": "u4"} | {
     "int16": "i2", "uint16": "u2", "int8": "i1", "uint8": "u1"
@@ -190,6 +130,7 @@ def _nulls(values: Any) -> Any:
 # --- specifications -------------------------------------------------------------------------------
 
 
+_MARKED = 80  # points of a line up to which it has markers: more would hide it
 HATCHES = ("", "/", "x", "-", ".")  # patterns of bars, which tell them apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
 _WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
@@ -287,7 +228,12 @@ class ChartSpec:
         if axis.kind == "names":
             made = named_rows(list(dict.fromkeys(found)))
         elif axis.kind == "sizes":
-            made = size_axis(min(found), max(found))
+            # logarithmic, with ticks at powers of 4
+            least, most = min(found) / 2, max(found) * 2
+            ticks = [4**power for power in range(24) if least <= 4**power <= most]
+            made = {"type": "log", **titled("Message size", tickvals=ticks)}
+            made |= {"ticktext": list(map(format.binary, ticks))}
+            made |= {"tickangle": 0 if len(ticks) <= 12 else -45}
         elif axis.kind == "phases":
             # Phases are counted from 1, as the plan lists them.
             made = titled("Phase", range=[0.5, int(max(found)) + 0.5])
@@ -301,11 +247,15 @@ class ChartSpec:
         points = len(columns[self.x.column])
         along = "x" if self.y.kind == "names" else "y"  # the axis of values
         made: Plotly = {"type": "bar" if mark == "bars" else "scatter"}
-        if mark == "line":
-            made |= line_style(place, points)
+        color = PALETTE[place % len(PALETTE)]
+        if mark == "line":  # series differ in colour, dash and marker
+            dash, symbol = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
+            made |= {"line": {"color": color, "dash": dash}, "mode": "lines"}
+            if points <= _MARKED:
+                made["mode"] = "lines+markers"
+                made["marker"] = {"color": color, "symbol": symbol, "size": 8}
         else:
             shape = {"shape": HATCHES[place % len(HATCHES)]}
-            color = PALETTE[place % len(PALETTE)]
             made |= {"orientation": "h", "marker": {"color": color, "pattern": shape}}
         made["name"] = curve.label
         made |= {"x": _values(columns[self.x.column]), "y": _values(columns[self.y.column])}
@@ -315,7 +265,14 @@ class ChartSpec:
                 np.asarray(columns[name])
                 for name in (self.x.column if along == "x" else self.y.column, *self.spread)
             )
-            made[f"error_{along}"] = between(low, middle, high)
+            made[f"error_{along}"] = {  # hidden if all are points
+                "type": "data",
+                "visible": bool((np.nan_to_num(high - low) > 0).any()),
+                "symmetric": False,
+                "array": packed(high - middle),
+                "arrayminus": packed(middle - low),
+                "thickness": 1,
+            }
         if self.values:
             said = columns[self.x.column if along == "x" else self.y.column]
             made["text"] = [format.digits(value) for (value,) in rows(gaps(list(said)))]
@@ -358,40 +315,17 @@ def _values(values: Any) -> Any:
     return packed(gaps(some) if isinstance(some, list) else some)
 
 
-def _spec(name: str, declared: dict[str, Any]) -> ChartSpec:
-    axes = {axis: ChartAxis(**declared.pop(axis)) for axis in "xy"}
-    section = Heading[declared.pop("section")]
-    return ChartSpec(**({"name": name, "section": section} | axes | declared))
-
-
 _DECLARED = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
 WORDS = _DECLARED.pop("words")
 """Definitions of maps, names and definitions of kinds of times, and advice on suspects."""
-SPECS = {name: _spec(name, declared) for name, declared in _DECLARED.items()}
-
-
-def between(low: Any, middle: Any, high: Any) -> Plotly:
-    """Return error bars between two values; hidden if all are points."""
-    return {
-        "type": "data",
-        "visible": bool((np.nan_to_num(high - low) > 0).any()),
-        "symmetric": False,
-        "array": packed(high - middle),
-        "arrayminus": packed(middle - low),
-        "thickness": 1,
-    }
-
-
-def size_axis(least: float, most: float) -> Plotly:
-    """Return a logarithmic axis of message sizes with ticks at powers of 4."""
-    ticks = [4**power for power in range(24) if least / 2 <= 4**power <= most * 2]
-    return {
-        "type": "log",
-        "title": {"text": "Message size"},
-        "tickvals": ticks,
-        "ticktext": [format.binary(tick) for tick in ticks],
-        "tickangle": 0 if len(ticks) <= 12 else -45,
-    }
+SPECS = {
+    name: ChartSpec(
+        **{"name": name, "section": Heading[declared.pop("section")]}
+        | {axis: ChartAxis(**declared.pop(axis)) for axis in "xy"}
+        | declared
+    )
+    for name, declared in _DECLARED.items()
+}
 
 
 def sentence(*parts: str) -> str:

@@ -24,6 +24,7 @@ from ...records.summary_form import PhaseEntry, PlanEntry, by
 from ..tables import Heading
 from .chart import (
     PALETTE,
+    SCALE,
     SPECS,
     WORDS,
     Columns,
@@ -31,9 +32,10 @@ from .chart import (
     Panel,
     Plotly,
     Trace,
+    coarse,
     gaps,
-    heat_map,
     named_rows,
+    packed,
     sentence,
     titled,
 )
@@ -181,7 +183,10 @@ def plans(measured: Measured) -> Iterator[Figure]:
         common, overlaid = group(same)
         for _, series in in_parts(list(overlaid.items()), _OVERLAID_PHASES):
             number += 1
-            phases = [(label, _phases_of(measured, some)) for label, some in series]
+            phases = [
+                (label, [phase for plan in some for phase in measured.phases_of(plan)])
+                for label, some in series
+            ]
             unit = unit_for(phase["throughput"]["max"] for _, some in phases for phase in some)
             traces = [
                 trace
@@ -213,10 +218,6 @@ def _whole(
     }
     height = 150 + _BAR * len(series)
     return spec.draw(Panel(common, traces, unit=unit.name, height=height, layout=layout))
-
-
-def _phases_of(measured: Measured, plans: Sequence[PlanEntry]) -> list[PhaseEntry]:
-    return [phase for plan in plans for phase in measured.phases_of(plan)]
 
 
 def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
@@ -347,12 +348,40 @@ class _Axis:
 
     def draw(
         self, name: str, title: str, definition: str, cells: Matrix, measure: str, unit: str,
-        **more: Any,
+        full: float | None = None, **more: Any,
     ) -> Figure:  # fmt: skip
-        """Return the figure of a map with lines between modules."""
+        """Return the figure of a map with lines between modules.
+
+        Colours reach from 0 to `full`, or to the greatest value if that is more or `full` is
+        unknown. The menu's second choice is the range of the values: it shows small differences
+        between ports, which 0 to `full` hides.
+        """
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
         cells = cells[np.ix_(self.places, self.places)]
-        trace, menu, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
+        low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+        top = max(high, full or 0.0)
+        trace = {
+            "type": "heatmap",
+            "z": packed(coarse(cells)),
+            "x": self.names,
+            "y": self.names,
+            "colorscale": SCALE,
+            "hoverongaps": False,
+            "colorbar": {"title": {"text": f"{measure}, {unit}", "side": "right"}},
+            "hovertemplate": f"{hover}<extra></extra>",
+            "zmin": 0.0,
+            "zmax": top,
+            **more,
+        }
+        ranges = (("from 0", 0.0, top), ("differences", min(low, 0.98 * high), high))
+        buttons = [
+            {"label": label, "method": "restyle", "args": [{"zmin": least, "zmax": most}]}
+            for label, least, most in ranges
+        ]
+        menu = {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons}
+        menu |= {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
+        what = ", the intended load" if full == top else ""
+        colours = f"Colours reach from 0 to {format.digits(top)} {unit}{what}."
         side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
         line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
         inner, end = [begin for _, begin, _ in self.bounds[1:]], len(self.names) - 0.5
@@ -378,8 +407,8 @@ class _Axis:
         if self.left:
             words += f"{self.left} settings with smaller differences between pairs have no map. "
         return Figure(
-            name, title, definition + colours + words.rstrip(), [trace], layout, Heading.WHOM,
-            _PIXELS, scale=colours.strip(),
+            name, title, f"{definition}{colours} {words.rstrip()}", [trace], layout, Heading.WHOM,
+            _PIXELS, scale=colours,
         )  # fmt: skip
 
 
@@ -394,9 +423,14 @@ def course(measured: Measured) -> Iterator[Figure]:
     falls = []
     _, series = group(_streams(measured))
     for plans in series.values():
-        fall, plan = min(((_fall(measured, p), p) for p in plans), key=lambda pair: pair[0])
-        if fall < np.inf:
-            falls.append((fall, plan))
+        # the lowest rate of a flow in percent of its mean, in phases with at least two spans
+        found = [
+            (phase["intervals"]["lowest"][0]["percent_of_mean"], plan)
+            for plan in plans
+            for phase in measured.phases_of(plan)
+            if phase["intervals"]["count"] > 1
+        ]
+        falls += sorted(found, key=lambda pair: pair[0])[:1]
     deepest = sorted(falls, key=lambda pair: pair[0])[:_SETTINGS]
     number = 0
     for pair in falls:
@@ -404,19 +438,6 @@ def course(measured: Measured) -> Iterator[Figure]:
         if spans is not None:
             number += 1
             yield _course(measured, number, pair[1], spans, len(falls) - len(deepest))
-
-
-def _fall(measured: Measured, plan: PlanEntry) -> float:
-    """Return the lowest rate of a flow in percent of its mean.
-
-    Infinite with fewer than two spans.
-    """
-    shares = [
-        phase["intervals"]["lowest"][0]["percent_of_mean"]
-        for phase in measured.phases_of(plan)
-        if phase["intervals"]["count"] > 1
-    ]
-    return min(shares, default=np.inf)
 
 
 def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:

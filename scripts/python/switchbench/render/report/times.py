@@ -14,7 +14,7 @@ from ...base import format
 from ...base.format import unit_for
 from ...base.model import LATENCY_KINDS, ONE_WAY
 from ...records.rows import Histogram, merged
-from ...records.summary_form import PlanEntry, at, by
+from ...records.summary_form import at, by
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
@@ -93,7 +93,19 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
             or any(at(p, "latency.one_way.p50") is not None for p in measured.phases_of(plan))
         )
     ]
-    common, series = group(_smallest(enough))
+    # Of each ping-pong only the smallest size: sizes have a figure.
+    keys = ("transport", "pattern", "parameters", "ranks", "network")
+    single = [p for p in enough if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
+    settings = by(single, lambda plan: repr([plan[key] for key in keys]))
+    smallest = {
+        id(plan)
+        for some in settings.values()
+        for plan in some
+        if plan["size"] == min(p["size"] for p in some)
+    }
+    common, series = group(
+        plan for plan in enough if plan["traffic"] != "pingpong" or id(plan) in smallest
+    )
     # Repeats are combined. Of fewer than 100 times, the longest is the p99.
     times = [merged(of_plan[id(plan)] for plan in repeats) for repeats in series.values()]
     tails_ns = [each.quantile_ns(0.99) or max(each.times) for each in times]
@@ -107,20 +119,6 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
     words = f" Omitted: {' and '.join(said)}." if said else ""
     labels = list(series)
     return common, words, [(labels[place], times[place]) for place in shown]
-
-
-def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
-    """Return the plans with only the smallest size of each ping-pong: sizes have a figure."""
-    keys = ("transport", "pattern", "parameters", "ranks", "network")
-    single = [p for p in plans if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
-    settings = by(single, lambda plan: repr([plan[key] for key in keys]))
-    least = {
-        id(plan)
-        for some in settings.values()
-        for plan in some
-        if plan["size"] == min(p["size"] for p in some)
-    }
-    return [plan for plan in plans if plan["traffic"] != "pingpong" or id(plan) in least]
 
 
 # --- by message size ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ rows of results (formulas.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, reduce
 from pathlib import Path
@@ -18,7 +18,7 @@ import yaml
 
 from ...base.measures import LESS, MORE, NEITHER, Measure
 from . import declaration, formulas, methods
-from .declaration import Row, Rows, Statement, Subtest, SubtestTrials, Suite, SuiteParameters, Value
+from .declaration import Statement, Subtest, Suite, SuiteParameters, Value
 
 _FOLDER = Path(__file__).parent
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,20 +62,12 @@ def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
     named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
     if prefix:
         values = tuple(v if v.of_setting else replace(v, key=f"{prefix}{v.key}") for v in values)
-        named["rows"] = _prefixed(prefix, named["rows"])
+        rows = named["rows"]
+        named["rows"] = lambda measured: (
+            (row := rows(measured)) | {f"{prefix}{key}": value for key, value in row.items()}
+        )
     needs = tuple(entry.pop("needs", ()))
     return Subtest(**entry | named | {"values": values, "needs": needs})
-
-
-def _prefixed(
-    prefix: str, rows: Callable[[SubtestTrials], Row | Rows]
-) -> Callable[[SubtestTrials], Row]:
-    def prefixed(measured: SubtestTrials) -> Row:
-        row = rows(measured)
-        assert isinstance(row, dict)
-        return row | {f"{prefix}{key}": value for key, value in row.items()}
-
-    return prefixed
 
 
 def _suite(name: str) -> Suite:

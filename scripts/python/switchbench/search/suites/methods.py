@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -19,7 +19,6 @@ from ..loads import (
     SearchGoal,
     SearchMethod,
     Steps,
-    TrialLoss,
 )
 from .declaration import (
     LINE_RATE_PERCENT,
@@ -62,8 +61,21 @@ class CountSearch(OneSearch):
     confirms: bool = False
 
     def steps(self) -> Steps:
-        """Yield the trials of all searches, one search after the other."""
-        fails = yield from self._bracket()
+        """Yield the trials of all searches, one search after the other.
+
+        Doubling steps from `near` find the smallest number that fails; without `near`, only the max
+        is tried.
+        """
+        fails = self.largest + 1
+        at, step = self.largest, self.largest
+        if self.near is not None:
+            at, step = min(max(1, self.near), self.largest), 1
+        while (self._lower or 0) < at < fails:
+            if (yield from self._holds(at)):
+                at = min(at + step, self.largest)
+            else:
+                fails, at = at, at - step
+            step *= 2
         for _ in range(self.repeats):
             held = round(self._lower or 0)
             while fails - held > 1:
@@ -86,23 +98,6 @@ class CountSearch(OneSearch):
             if len(self._longest) < self.repeats:
                 self._lower, fails = None, self.largest
         self._end = End.REACHED.at()
-
-    def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
-        """Find by doubling steps from `near` the smallest number that fails.
-
-        Without `near`, try only the max.
-        """
-        fails = self.largest + 1
-        at, step = self.largest, self.largest
-        if self.near is not None:
-            at, step = min(max(1, self.near), self.largest), 1
-        while (self._lower or 0) < at < fails:
-            if (yield from self._holds(at)):
-                at = min(at + step, self.largest)
-            else:
-                fails, at = at, at - step
-            step *= 2
-        return fails
 
     def _holds(self, number: int) -> Asked:
         for _ in range(1 + self.verifications):
