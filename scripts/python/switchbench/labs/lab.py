@@ -214,16 +214,15 @@ def _build(lab: Lab) -> None:
             devices.build_switch(netlink, lab.topology, nodes)
             if lab.topology.kind == OVS:
                 switches.start_ovs(lab.name, lab.topology)
-            if lab.topology.kind == ROUTED:
+            routed = lab.topology.kind == ROUTED
+            if routed:
                 devices.build_routed_nodes(lab.topology, lab.nodes, nodes)
-            else:
-                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
-                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
+            for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                if not routed:
                     devices.build_node(lab_node)
-            if len(nodes) > devices.MANY:
-                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
-                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
-                    devices.add_neighbours(lab_node, lab.nodes, lab.topology.kind != ROUTED)
+                if len(nodes) > devices.MANY:
+                    devices.add_neighbours(lab_node, lab.nodes, on_one_link=not routed)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
             ports = [lab_addresses.switch_port(node) for node in lab.topology.nodes if node.module]
             devices.set_offloads(netlink, ports)

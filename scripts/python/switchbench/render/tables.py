@@ -78,12 +78,6 @@ def slowest_count(port: Entry) -> int:
     return len(port.get("slowest_phases") or [])
 
 
-def clause_name(entry: Entry) -> str | None:
-    """Return a clause's number, else its wording."""
-    name: str | None = entry["id"] or entry["clause"]
-    return name
-
-
 def sure(entry: Entry) -> float:
     """Return the confidence in a suspect in percent, at most 99.9."""
     return float(100 * min(entry["confidence"], 0.999))
@@ -95,35 +89,10 @@ def alike(entry: Entry) -> list[str]:
     return [" ".join((one["name"], one["direction"])).rstrip() for one in others]
 
 
-def use(part: Entry) -> str:
-    """Return the name of the faster path, or that both are alike."""
-    return part["use"] or "either: alike"
-
-
 def transport_words(one: Entry) -> str:
     """Return a transport with its swept options, such as `tcp` or `verbs depth 16`."""
     options = (f"{k.partition('.')[2].replace('_', ' ')} {v}" for k, v in one["options"].items())
     return " ".join([one["transport"], *options])
-
-
-def several(one: Entry) -> int | None:
-    """Return the number of repeats; None for a single one."""
-    return one["repeats"] if one["repeats"] > 1 else None
-
-
-def min_repeat(one: Entry) -> float | None:
-    """Return the least throughput of several repeats; None for a single one."""
-    return one["throughput"]["min"] if several(one) else None
-
-
-def max_repeat(one: Entry) -> float | None:
-    """Return the greatest throughput of several repeats; None for a single one."""
-    return one["throughput"]["max"] if several(one) else None
-
-
-def polling(one: Entry) -> str | None:
-    """Return `yes` if workers poll, else None."""
-    return "yes" if one["polling"] else None
 
 
 def repeat_count(entry: Entry) -> int:
@@ -182,7 +151,8 @@ def repeated(summary: Summary) -> Rows:
 def compared(summary: Summary) -> Rows:
     """Yield a row per transport for each setting that several transports measured.
 
-    Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel.
+    Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel; repeats
+    with their least and greatest throughput where there is one only.
     """
     limits = _limited(summary)
     for entry in summary.get("comparisons", []):
@@ -195,7 +165,17 @@ def compared(summary: Summary) -> Rows:
         for one in sides:
             kept = fast and not base and not one["tester_limited"]
             ratio = one["ratio"] if kept else dict.fromkeys(one["ratio"])
-            yield {**entry, **one, "ratio": ratio, "baseline": entry["baseline"]}
+            several = one["repeats"] > 1
+            ends = {} if several else {"min": None, "max": None}
+            yield {
+                **entry,
+                **one,
+                "ratio": ratio,
+                "baseline": entry["baseline"],
+                "throughput": one["throughput"] | ends,
+                "repeats": one["repeats"] if several else None,
+                "polling": one["polling"] or None,
+            }
 
 
 def lowest_intervals(summary: Summary) -> Rows:
@@ -227,7 +207,8 @@ def nodes(summary: Summary) -> Rows:
 def failures(summary: Summary) -> Rows:
     """Yield the values that violate clauses."""
     for clause in summary.get("expectations", []):
-        yield from ({**clause, **failure} for failure in clause.get("failures", []))
+        named = clause | {"id": clause["id"] or clause["clause"]}
+        yield from (named | failure for failure in clause.get("failures", []))
 
 
 def curve_points(curve: Entry) -> Rows:
