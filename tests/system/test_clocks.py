@@ -123,7 +123,7 @@ def _run(directory: Path, clock: str, load: str, **site: Any) -> runs.Result:
             "frame_size": 512,
             "warmup": "500ms",
             "window": "1500ms",
-            "latency": {"probes": "50/s"},
+            "latency": {"probes": 50},
             "tests": [{"pattern": "chain"}],
         },
     )

@@ -17,7 +17,7 @@ LINE_BPS = 10e6
 QUEUE_BYTES = 128 * 1024
 DRAIN_US = QUEUE_BYTES * 8 / LINE_BPS * 1e6  # 105 ms
 SLEEP_US = 25_000  # what two sleeping workers on shared cores may add
-TIMED = {"warmup": "1s", "window": "3s", "latency": {"probes": "100/s"}}
+TIMED = {"warmup": "1s", "window": "3s", "latency": {"probes": 100}}
 
 
 def _site(tmp_path: Path) -> dict[str, Any]:

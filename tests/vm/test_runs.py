@@ -46,7 +46,7 @@ def test_three_transports_on_the_same_port(rig: guests.Rig, tmp_path: Path) -> N
         load="8Mbit",
         warmup="200ms",
         window="1s",
-        latency={"probes": "50/s"},
+        latency={"probes": 50},
         tests=[{"pattern": "pairs"}],
     )
     assert result.status in DONE, result.errors

@@ -176,14 +176,6 @@ def link_rate_text(bps: int) -> str:
     return f"{(Decimal(bps) / factor).normalize():f}{prefix}"
 
 
-def per_second(value: object) -> float:
-    """Parse a rate per second such as `1000/s`; 0 needs no unit."""
-    number, slash, second = _text(value).replace(" ", "").partition("/")
-    if number == "0" or (slash and second == "s"):
-        return float(COUNT.parse(number))
-    raise ValueError(f"found {shown(value)}, but a rate per second is needed, such as 1000/s, or 0")
-
-
 def count(value: object) -> int:
     """Parse a count such as `10M`."""
     return COUNT.whole(value)
@@ -204,11 +196,6 @@ def load(value: object) -> Load:
     text = _text(value)
     found = _NUMBER.fullmatch(text.strip())
     unit = found[2] if found else ""
-    if found is not None and unit in _BARE_PREFIXES:
-        raise ValueError(
-            f"{shown(value)}: a load of bits or of frames? write {found[1]}{unit}bit or "
-            f"{found[1]}{unit}fps"
-        )
     if found is None or unit not in _LOAD_UNITS:
         raise ValueError(
             f"found {shown(value)}, but a load is needed: percent of line rate (95%), bit/s at "

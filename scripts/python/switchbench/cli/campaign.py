@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +40,7 @@ from ..records.directory import (
     replace_json,
 )
 from ..records.store import Tables
+from ..records.summary_form import SummaryDocument
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from ..run.launch.ssh import OpenSsh
@@ -294,7 +294,7 @@ def _found(campaign: Campaign) -> str:
     return f"frames are lost at {what}, {min(100 * likely[best], 99.9):.1f} % sure{sure}"
 
 
-def _judge(campaign: Campaign) -> Mapping[str, Any]:
+def _judge(campaign: Campaign) -> SummaryDocument:
     """Write the summary, the report and the record of the measured rounds; return the summary."""
     from ..render.report import build
 

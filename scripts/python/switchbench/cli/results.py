@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..records.directory import (
     replace_json,
 )
 from ..records.results import load, write_hgrm
-from ..records.summary_form import checked
+from ..records.summary_form import SummaryDocument, checked
 from ..render.printer import make_console, whole_tables
 from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
@@ -37,7 +37,7 @@ from .common import print_json, say_error
 # --- table ----------------------------------------------------------------------------------------
 
 
-def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
+def _write_tables(summary: SummaryDocument, args: argparse.Namespace) -> None:
     """Write the tables in a form for programs on standard output."""
     chosen = every()
     if args.only is not None:

@@ -26,11 +26,10 @@ from ..base.model import SCHEDULE
 from ..importers import programs
 from ..importers.reading import COMMON
 from ..records.directory import CONFIGURATION
-from ..records.summary_form import PlanEntry, at, by
+from ..records.summary_form import Entry, PlanEntry, at, by
 
 # --- compared figures (doc/reference/measures.md) ----------------------
 
-Entry = Mapping[str, Any]
 Reading = Callable[[Entry], float | None]
 
 

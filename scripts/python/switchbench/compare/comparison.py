@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -32,7 +32,7 @@ from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
 from ..records.rows import Floats
-from ..records.summary_form import by
+from ..records.summary_form import Entry, by
 from .cases import (
     LOAD,
     MEASURES,
@@ -60,7 +60,7 @@ OTHER_LOAD = "not judged: the intended loads differ"
 SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
 
 _PROBABILITIES = ("p", "p_adjusted")
-Row = dict[str, Any]
+Row = Entry
 """Compared measure of one case in two results, as in the JSON (doc/how-to/compare.md)."""
 
 

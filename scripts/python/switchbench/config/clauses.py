@@ -149,19 +149,6 @@ def matches(where: Spec, trial: Trial) -> bool:
     return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
 
 
-def excluding(where: Spec, trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
-    """Return why a clause's `where` holds for no trial: the excluding key, and its values there.
-
-    None where no single key excludes all trials.
-    """
-    every = [_facts(trial) for trial in trials]
-    for key, wanted in where.items():
-        if not any(_holds(wanted, facts.get(key, [])) for facts in every):
-            there = (str(fact) for facts in every for fact in facts.get(key, []))
-            return key, [value.replace(".0%", "%") for value in dict.fromkeys(there)]
-    return None
-
-
 def _holds(wanted: Any, facts: Iterable[Any]) -> bool:
     choices = wanted if isinstance(wanted, list) else [wanted]
     return any(_same(choice, fact) for choice in choices for fact in facts)

@@ -322,7 +322,7 @@ class Bind(Strict):
 class Ssh(Strict):
     """OpenSSH's settings for the hosts, and the engine's path there (doc/how-to/cluster.md)."""
 
-    user: value.Name | None = None
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$")] | None = None
     config: value.Name | None = None  # file for ssh -F
     engine: value.Name = ENGINE
     privilege: Literal["none", "sudo"] = "none"

@@ -217,7 +217,6 @@ EXECUTING = {
     "securitykeyprovider", "xauthlocation", "include", "match",
 }  # fmt: skip
 _KEYWORD = re.compile(r"[A-Za-z0-9]+")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
@@ -241,8 +240,6 @@ def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
 
 
 def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
-    if keys.user is not None and not _USER.fullmatch(keys.user):
-        raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
     if keys.config is None:
         return keys
     path = place.file(("ssh", "config"), keys.config)

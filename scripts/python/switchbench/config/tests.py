@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any
 
 from ..base import transports
 from ..base.errors import ConfigurationError, listed, meant, shown, unknown_key
@@ -53,13 +52,6 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
             span = "above 0" if value <= 0 < least else f"from {least:g} to {most:g}"
             raise document.problem(path, f"found {shown(value)}, but {number} {span} is needed")
         found = replace(found, **{name: value})
-    for name, longer in (
-        ("initial_s", "trial_s"), ("incast_s", "trial_s"), ("trial_s", "duration_sum_s"),
-    ):  # fmt: skip
-        value, most = getattr(found, name), getattr(found, longer)
-        if {name, longer} <= set(suite.uses) and value > most:
-            text = f"{name}, {value:g}, is longer than {longer}, {most:g}"
-            raise document.problem(("suite_parameters",), text)
     return found
 
 
@@ -92,21 +84,18 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
     named = suite is not None and not suite.is_free
     tests = [(("tests", number, "subtest"), test) for number, test in enumerate(model.tests or [])]
     idle: list[tuple[tuple[str, ...], str]] = []  # keys, and the reason for having no effect
-    if suite is None:
-        idle.append((("subtests", "suite_parameters"), " without `suite`"))
-    else:
-        if not named:
-            idle.append((("subtests",), f" with suite {suite.name}"))
-        if model.remeasure:
-            text = f" with suite {suite.name}, which repeats what the tester limited"
-            idle.append((("remeasure",), text))
-        instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
-        text = f": suite {suite.name} chooses how long and how often; give it {instead}"
-        idle.append((CHOSEN_BY_SUITES, f"{text} in suite_parameters"))
     if named:
         idle.append((("pattern",), f": suite {model.suite} chooses what is sent"))
     else:
-        idle.append((("subtest", "variant"), " without a document's `suite`"))
+        idle.append((("subtest", "variant", "subtests"), " without a document's `suite`"))
+    if suite is None:
+        idle.append((("suite_parameters",), " without `suite`"))
+    else:
+        text = f" with suite {suite.name}, which repeats what the tester limited"
+        idle.append((("remeasure",) if model.remeasure else (), text))
+        instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
+        text = f": suite {suite.name} chooses how long and how often; give it {instead}"
+        idle.append((CHOSEN_BY_SUITES, f"{text} in suite_parameters"))
     for keys, why in idle:
         for path in [(*place, key) for place in [(), *(p[:2] for p, _ in tests)] for key in keys]:
             if path in document.marks:
@@ -327,8 +316,10 @@ class _Resolver:
                     extra = 100 * extra_share(self.parameters)
                     shares[-variant.extra :] = [extra] * variant.extra
                 flows = tuple(map(Flow, *zip(*variant.flows, strict=True), shares))
-                one: dict[str, Any] = {"pattern": "flows", "flows": flows, "variant": variant.name}
-                yield rules.merge(layer, Settings.model_construct(**one, ranks=[count]))
+                chosen = Settings.model_construct(
+                    pattern="flows", flows=flows, variant=variant.name, ranks=[count]
+                )
+                yield rules.merge(layer, chosen)
 
     def _networks(self, given: Settings) -> list[tuple[str, ...]]:
         """Return the networks of each test: one, or several at once."""

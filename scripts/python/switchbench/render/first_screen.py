@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -103,7 +103,7 @@ def lines(summary: SummaryDocument) -> list[Line]:
     return [*shown, Line("Findings", counts(found) or "none", "", style)]
 
 
-def named(summary: Mapping[str, Any]) -> SummaryDocument:
+def named(summary: SummaryDocument) -> SummaryDocument:
     """Return the summary with transports named with their drivers, such as `dpdk (af_packet)`.
 
     A driver that goes through the kernel bypasses nothing, which readers must see.
@@ -141,19 +141,19 @@ def bypasses(transport: str) -> bool:
     )
 
 
-def port_count(summary: Mapping[str, Any]) -> int:
+def port_count(summary: SummaryDocument) -> int:
     """Return the number of ports; in a campaign each port of the device counts once."""
     every = summary["ports"]
     return len({port["switch_port"] if port.get("rounds") else port["port"] for port in every})
 
 
-def _passes(summary: Mapping[str, Any]) -> int:
+def _passes(summary: SummaryDocument) -> int:
     """Return the number of times that the device forwards each frame; 1 if phases differ."""
     found = {row["passes"] for row in summary.get("chain") or ()}
     return int(found.pop()) if len(found) == 1 else 1
 
 
-def frames_per_s(entry: Mapping[str, Any]) -> float | None:
+def frames_per_s(entry: Entry) -> float | None:
     """Return the frames per second of all flows, from payload rate and payload per frame."""
     total = entry["throughput"].get("total")
     if not entry.get("delivered_frames") or not entry.get("delivered_bytes") or total is None:
@@ -373,7 +373,6 @@ def _limit_words(limits: Sequence[Entry]) -> str:
 # --- statements that a suite's document requires beside its tables --------------------------------
 
 
-Summary = Mapping[str, Any]
 SENTENCES = ("Set-up", "Performance", "Parameters", "Deviations")
 """Keywords that a suite's statements begin with; a statement of another kind has its own list."""
 
@@ -382,7 +381,7 @@ _SHOWN = 2  # searches whose loads fit into a headline
 Note = tuple[str, list[str], str]  # title, sentences, style
 
 
-def suite_notes(summary: Summary) -> Iterator[Note]:
+def suite_notes(summary: SummaryDocument) -> Iterator[Note]:
     """Yield the notes of a document's suite for terminal and report; none without a suite."""
     suite = suite_of(summary)
     if suite is None:
@@ -396,7 +395,7 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
         yield "Not measured as the document requires", gaps, "yellow"
 
 
-def headline(summary: Summary) -> str | None:
+def headline(summary: SummaryDocument) -> str | None:
     """Return the outcome of a suite in a few words; None if the run had no suite."""
     suite = suite_of(summary)
     if suite is None or suite.is_free:
@@ -420,17 +419,17 @@ def headline(summary: Summary) -> str | None:
     )
 
 
-def has_values(entry: Mapping[str, Any]) -> bool:
+def has_values(entry: Entry) -> bool:
     """Return whether any row of a subtest's entry has a value."""
     return any(value is not None for row in entry["rows"] for value in row.values())
 
 
-def suite_of(summary: Summary) -> Suite | None:
+def suite_of(summary: SummaryDocument) -> Suite | None:
     """Return the document's suite that a run executed; None without one."""
     return SUITES.get((summary.get("suite") or {}).get("name", ""))
 
 
-def statements(summary: Summary, suite: Suite) -> Iterator[str]:
+def statements(summary: SummaryDocument, suite: Suite) -> Iterator[str]:
     """Yield the statements that the reporting section of a suite's document requires."""
     found = summary["suite"]
     ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
@@ -456,13 +455,13 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
     )
 
 
-def not_run(summary: Summary, suite: Suite) -> list[str]:
+def not_run(summary: SummaryDocument, suite: Suite) -> list[str]:
     """Return the names of a suite's subtests that the run left out."""
     ran = {entry["subtest"] for entry in summary["suite"]["subtests"]}
     return [subtest.name for subtest in suite.subtests if subtest.name not in ran]
 
 
-def performance(summary: Summary) -> str:
+def performance(summary: SummaryDocument) -> str:
     """Return the sentence on throughput at the smallest frame size, as RFC 2544, 26.1, requires.
 
     Empty if no throughput was found.
@@ -484,7 +483,7 @@ def performance(summary: Summary) -> str:
     )
 
 
-def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
+def _outcomes(summary: SummaryDocument, is_meant: Callable[[Entry], bool]) -> Iterator[str]:
     """Yield the outcomes of the subtests that `is_meant` selects, equal ones in one sentence."""
     alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
@@ -530,14 +529,14 @@ def about_what(summary: SummaryDocument) -> str:
     return f"Lab {run['lab']}, {ports}" if run.get("lab") else f"A network of {ports}"
 
 
-def first_page(summary: SummaryDocument) -> dict[str, Any]:
+def first_page(summary: SummaryDocument) -> Entry:
     """Return the values that page.html shows below the verdict.
 
     Clauses and suspects are entries of the summary; `further` is a sentence on those that did not
     fit. `faces` has name and ports of each switch, `again` the command that repeats the
     measurement, `signed` is true where there is a verdict to sign.
     """
-    clauses: list[Mapping[str, Any]] = list(summary.get("expectations") or ())
+    clauses: list[Entry] = list(summary.get("expectations") or ())
     suspects = summary["location"]["suspects"]
     left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
     further = " and ".join(format.of(count, noun) for count, noun in left if count > 0)
@@ -560,7 +559,7 @@ def first_page(summary: SummaryDocument) -> dict[str, Any]:
 
 def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
     """Return the ports of each switch in the order of its front; ports without a label by name."""
-    every: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    every: dict[str, dict[str, list[Entry]]] = {}
     for port in summary["ports"]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
@@ -579,7 +578,7 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
             said |= {name: one["brief"] for name in names if f"{device['name']}:{name}" in ends}
     best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
 
-    def face(label: str, entries: list[Mapping[str, Any]]) -> FacePort:
+    def face(label: str, entries: list[Entry]) -> FacePort:
         if words := said.get(label):
             mood = {"not loaded": "", "nothing suspected": "good"}.get(words, "bad")
             return FacePort(label, "", mood, f"{label}: {words}")
@@ -597,6 +596,6 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
     ]
 
 
-def _shares(entries: list[Mapping[str, Any]]) -> list[float]:
+def _shares(entries: list[Entry]) -> list[float]:
     shares = [one["as_destination"]["median_percent_of_line"] for one in entries]
     return [share for share in shares if share is not None]

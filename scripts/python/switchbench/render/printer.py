@@ -21,11 +21,8 @@ from rich.text import Text
 
 from ..base import format
 from ..base.measures import COUNT, MEASURES, PERCENT
-from ..records.summary_form import at, definition
+from ..records.summary_form import Entry, SummaryDocument, at, definition
 from .first_screen import named
-
-Entry = Mapping[str, Any]
-Summary = Mapping[str, Any]
 
 RATE = "Mbit/s"  # unit of rates, shown in the unit that fits the table's largest value
 TOTAL = "Mbit/s of all"  # unit of total rates, scaled apart from other rates
@@ -145,7 +142,7 @@ class Table:
         """Return whether a page draws the table; if not, `shared` says all that its rows have."""
         return len(self.columns) > 1
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Entry:
         """Return the table as the JSON that page/table.js reads."""
         named = [
             {"title": c.title, "kind": c.kind, "unit": c.unit, "definition": c.definition}
@@ -166,7 +163,7 @@ class Table:
         yield [column.heading for column in self.columns]
         yield from (list(row) for row in zip(*self.values, strict=True))
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Entry:
         """Return the table for programs: its columns, and each row as a mapping by column keys.
 
         A value that was not observed is null.
@@ -196,13 +193,13 @@ class Spec:
     columns: tuple[Column, ...]
     rows: str | Callable[[Any], Iterable[Any]] | Sequence[Any]
 
-    def entries(self, summary: Summary) -> Iterable[Any]:
+    def entries(self, summary: SummaryDocument) -> Iterable[Any]:
         """Return the entries of a summary that the table's rows show."""
         if isinstance(self.rows, str):
             return at(summary, self.rows) or ()
         return self.rows(summary) if callable(self.rows) else self.rows
 
-    def __call__(self, summary: Summary) -> Table | None:
+    def __call__(self, summary: SummaryDocument) -> Table | None:
         """Return the table as the report shows it."""
         return self._made(self.entries(summary), PAGE, "all")
 
@@ -215,7 +212,7 @@ class Spec:
         columns = [column for column in self.columns if column.key not in without]
         return make(self.name, self.title, self.about, columns, entries, "none")
 
-    def whole(self, summary: Summary) -> Table | None:
+    def whole(self, summary: SummaryDocument) -> Table | None:
         """Return the table with all columns of the report, for CSV and JSON."""
         return self._made(self.entries(summary), PAGE, "none")
 
@@ -271,7 +268,7 @@ def make(
     )
 
 
-def whole_tables(specs: Iterable[Spec], summary: Summary) -> Iterator[Table]:
+def whole_tables(specs: Iterable[Spec], summary: SummaryDocument) -> Iterator[Table]:
     """Yield the tables of a run that have rows, with all their columns."""
     shown = named(summary)
     yield from filter(None, (spec.whole(shown) for spec in specs))

@@ -19,11 +19,11 @@ from ..analysis import measures as m
 from ..analysis.tester import NO_LOSS, in_network
 from ..base.format import pattern, size
 from ..base.measures import COUNT, PERCENT
-from ..records.summary_form import at
+from ..records.summary_form import Entry, SummaryDocument, at
 from ..search.suites import SUITES
 from ..search.suites.declaration import Subtest, Suite
 from . import first_screen
-from .printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Entry, Spec, Summary, measured
+from .printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Spec, measured
 
 __all__ = ["NO_LOSS", "in_network", "pattern", "size"]
 
@@ -124,11 +124,11 @@ def _place(entry: Entry) -> tuple[int, str]:
     return entry["trial"], entry["network"]
 
 
-def _limited(summary: Summary) -> set[tuple[int, str]]:
+def _limited(summary: SummaryDocument) -> set[tuple[int, str]]:
     return {_place(e) for e in summary.get("trials") or [] if e["tester_limited"]}
 
 
-def plans(summary: Summary) -> Rows:
+def plans(summary: SummaryDocument) -> Rows:
     """Yield plans with the phase of their slowest flow, and whether the tester was the limit."""
     keys = ("trial", "repeat", "network", "phase")
     names = {tuple(e[k] for k in keys): phase_name(e) for e in summary.get("trials") or []}
@@ -139,7 +139,7 @@ def plans(summary: Summary) -> Rows:
         yield {**plan, "in_phase": in_phase, "tester_limited": _place(plan) in limited}
 
 
-def repeated(summary: Summary) -> Rows:
+def repeated(summary: SummaryDocument) -> Rows:
     """Yield the first plan of each repeated setting, with its statistics."""
     plan_of = {_place(plan): plan for plan in summary.get("plans", [])}
     for entry in summary.get("statistics", []):
@@ -148,7 +148,7 @@ def repeated(summary: Summary) -> Rows:
             yield {**plan, "statistics": entry}
 
 
-def compared(summary: Summary) -> Rows:
+def compared(summary: SummaryDocument) -> Rows:
     """Yield a row per transport for each setting that several transports measured.
 
     Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel; repeats
@@ -178,7 +178,7 @@ def compared(summary: Summary) -> Rows:
             }
 
 
-def lowest_intervals(summary: Summary) -> Rows:
+def lowest_intervals(summary: SummaryDocument) -> Rows:
     """Yield the flows that fell the furthest below their mean."""
     for entry in summary.get("trials", ()):
         for low in at(entry, "intervals.lowest") or ():
@@ -192,19 +192,19 @@ def of_phase(entry: Entry) -> Rows:
             yield {**entry, "kind": KINDS.get(kind, kind), "times": times}
 
 
-def timed(summary: Summary) -> Rows:
+def timed(summary: SummaryDocument) -> Rows:
     """Yield the times of all phases."""
     return (row for entry in summary.get("trials", ()) for row in of_phase(entry))
 
 
-def nodes(summary: Summary) -> Rows:
+def nodes(summary: SummaryDocument) -> Rows:
     """Yield a row per node, with its clock."""
     clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
     for node in at(summary, "run.nodes") or []:
         yield {**node, "how": clocks.get(node["node"], {})}
 
 
-def failures(summary: Summary) -> Rows:
+def failures(summary: SummaryDocument) -> Rows:
     """Yield the values that violate clauses."""
     for clause in summary.get("expectations", []):
         named = clause | {"id": clause["id"] or clause["clause"]}
@@ -217,7 +217,7 @@ def curve_points(curve: Entry) -> Rows:
         yield {**curve, **point, "worst": point["slowest"]}
 
 
-def curves(summary: Summary) -> Rows:
+def curves(summary: SummaryDocument) -> Rows:
     """Yield a row for each size of all ping-pongs."""
     return (p for curve in at(summary, "messages.curves") or () for p in curve_points(curve))
 
@@ -227,12 +227,12 @@ def function_points(entry: Entry) -> Rows:
     return ({**entry, **point} for point in entry["points"])
 
 
-def functions(summary: Summary) -> Rows:
+def functions(summary: SummaryDocument) -> Rows:
     """Yield a row for each size of all functions."""
     return (p for entry in at(summary, "steps.functions") or () for p in function_points(entry))
 
 
-def suite_trials(summary: Summary) -> Rows:
+def suite_trials(summary: SummaryDocument) -> Rows:
     """Yield the trials of a suite in the order of their searches."""
     for entry in (summary.get("suite") or {}).get("subtests", []):
         for number, trial in enumerate(entry["trials"], 1):
@@ -329,7 +329,7 @@ TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
 def _subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
     """Return the table of a subtest: its own columns between the given ones."""
 
-    def rows(summary: Summary) -> Rows:
+    def rows(summary: SummaryDocument) -> Rows:
         found = summary.get("suite") or {}
         for entry in found["subtests"] if found.get("name") == suite.name else ():
             if entry["subtest"] == test.name:

@@ -20,10 +20,10 @@ from ..analysis.statistics import MEASURE
 from ..analysis.tester import in_network
 from ..base import format, quantities
 from ..base.model import SCHEDULE
-from ..records.summary_form import at, plan_key
+from ..records.summary_form import Entry, SummaryDocument, at, plan_key
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
-from .printer import Entry, Spec, heading, listed, note_lines, say, show
+from .printer import Spec, heading, listed, note_lines, say, show
 from .tables import (
     TABLES,
     curve_points,
@@ -62,7 +62,7 @@ class SummaryPrinter:
 
     def __init__(
         self,
-        summary: Mapping[str, Any],
+        summary: SummaryDocument,
         console: Console,
         every_phase: bool = False,
     ) -> None:

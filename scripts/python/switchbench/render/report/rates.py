@@ -7,7 +7,7 @@ properties in which series differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from ...analysis.data import Measured, Spans
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import WAITING
-from ...records.summary_form import PhaseEntry, PlanEntry, by
+from ...records.summary_form import Entry, PhaseEntry, PlanEntry, by
 from ..tables import Heading
 from .chart import (
     PALETTE,
@@ -40,8 +40,7 @@ from .chart import (
     titled,
 )
 
-Entry = Mapping[str, Any]  # entry of a trial or a plan
-E = TypeVar("E", bound=Mapping[str, Any])
+E = TypeVar("E", bound=Entry)
 T = TypeVar("T")
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -14,7 +14,7 @@ from ...base import format
 from ...base.format import unit_for
 from ...base.model import LATENCY_KINDS, ONE_WAY
 from ...records.rows import Histogram, merged
-from ...records.summary_form import at, by
+from ...records.summary_form import Entry, at, by
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
@@ -27,7 +27,7 @@ from .chart import (
     Trace,
     gaps,
 )
-from .rates import Entry, group, in_parts
+from .rates import group, in_parts
 
 Floats = NDArray[np.float64]
 
