@@ -55,7 +55,7 @@ class Quantity:
             )
         raise ValueError(
             f"{shown(value)}: {unit} is not a unit of {self.name}; units are "
-            f"{listed(self.units)}{meant(unit, self.units) or meant(unit, known)}"
+            f"{listed(filter(None, self.units))}{meant(unit, self.units) or meant(unit, known)}"
         )
 
     def whole(self, value: object) -> int:

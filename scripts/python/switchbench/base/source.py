@@ -172,8 +172,6 @@ class Document:
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
         """Set the value at a path, which comes from an option instead of the file."""
-        if not path:
-            raise ConfigurationError(f"{mark}: the key is empty")
         parent: Any = self.data
         for depth, step in enumerate(path[:-1]):
             if isinstance(parent, dict):

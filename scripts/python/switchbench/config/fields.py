@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainSerializer,
     PlainValidator,
     model_validator,
@@ -189,24 +190,6 @@ def number(least: int, most: int, what: str) -> PlainValidator:
 # --- numbers and times ----------------------------------------------------------------------------
 
 
-SEED_MOST = 2**63 - 1
-
-
-def _seed(value: object) -> int:
-    """Parse a seed, in one spelling only, because YAML readers differ on `010` and `1.0`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
-        raise needed(value, f"a seed is a whole number, 0 to {SEED_MOST}")
-    return value
-
-
-def _percent(value: object) -> int:
-    """Parse a whole percentage, 0 to 100."""
-    number = quantities.percentage(value)
-    if number is None or number > 100 or number != int(number):
-        raise needed(value, "whole percent, 0% to 100%, are needed, such as 50%")
-    return int(number)
-
-
 # the kernel's clock and a worker's sleep differ by up to a millisecond
 INTERVAL_LEAST_NS = 10_000_000
 
@@ -220,14 +203,6 @@ def _interval(value: object) -> int:
         short = quantities.DURATION.text(step_ns)
         raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
     return step_ns
-
-
-def _timeout(value: object) -> int:
-    """Parse a timeout to ns; ValueError for 0."""
-    timeout_ns = quantities.duration_ns(value)
-    if timeout_ns == 0:
-        raise needed(value, "a timeout is longer than 0")
-    return timeout_ns
 
 
 def _written_interval(step_ns: int) -> str:
@@ -513,16 +488,19 @@ def _rdma_port(value: object) -> str:
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all measured
 Name = Annotated[str, PlainValidator(word)]
 Words = Annotated[str, PlainValidator(_words)]
-Seed = Annotated[int, PlainValidator(_seed)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]  # in one spelling: YAML readers differ on 010
 Retries = Annotated[int, number(0, 6, "the number of retries (in InfiniBand 7 means unlimited)")]
 RankCount = Annotated[int, number(2, 65536, "the number of ranks")]
 Repeat = Annotated[Repeats, PlainValidator(_repeats), PlainSerializer(_written_repeats)]
-Percent = Annotated[int, PlainValidator(_percent), PlainSerializer("{}%".format)]
 SuiteValue = Annotated[float, PlainValidator(_suite_value)]
 Duration = Annotated[
     int, PlainValidator(quantities.duration_ns), PlainSerializer(quantities.DURATION.text)
 ]
-Timeout = Annotated[int, PlainValidator(_timeout), PlainSerializer(quantities.DURATION.text)]
+Timeout = Annotated[
+    int,
+    PlainValidator(bounded(quantities.duration_ns, 1, 2**63, "a timeout is longer than 0")),
+    PlainSerializer(quantities.DURATION.text),
+]
 Interval = Annotated[int, PlainValidator(_interval), PlainSerializer(_written_interval)]
 ClockError = Annotated[int, PlainValidator(clock_error), PlainSerializer(quantities.DURATION.text)]
 Size = Annotated[int, PlainValidator(quantities.size_bytes)]

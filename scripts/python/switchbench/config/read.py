@@ -37,9 +37,8 @@ def load_site(document: Document) -> Site:
         file = read_file(path)
         return _build(SitePlace(file), file.data)
     if not isinstance(value, dict):
-        raise document.problem(
-            ("site",), f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
-        )
+        text = f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
+        raise document.problem(("site",), text)
     if "iface" in value and "ports" not in value:  # as on the command line: one port per host
         mark = document.mark(("site", "iface"))
         port = {"network": "net", "iface": value.pop("iface")}

@@ -278,7 +278,7 @@ STEP_DEFAULTS = Settings.model_construct(compute=False, batch=1)
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _ROCE_HEADERS = 40 + 8 + 12 + 4 + 28 + 4
 _USUAL_ETHERNET_MTU = 1500
-ETHERNET_HEADER_FCS = 18
+ETHERNET_HEADER_FCS = 18  # bytes of a frame beyond the MTU: header 14, FCS 4
 
 # Smallest frames that hold headers and signature, untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}

@@ -285,7 +285,7 @@ class About(Strict):
 class DeviceResetKeys(Strict):
     """Command that resets the device under test, within a suite's trial."""
 
-    command: list[value.Name]
+    command: Annotated[list[value.Name], Field(min_length=1)]
     timeout: value.Timeout = 10_000_000_000
 
 

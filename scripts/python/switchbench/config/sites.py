@@ -37,9 +37,8 @@ from ..topology.form import (
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from .fields import first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks
+from .rules import ETHERNET_HEADER_FCS
 from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, SiteControl, Slurm, Ssh
-
-_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 
 
 def _site(model: LabKeys | HostSite, place: SitePlace, ports: Sequence[Port], **own: Any) -> Site:
@@ -187,7 +186,7 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
         ),
         engine=engine,
         line_rate_bps=line_rate_bps,
-        frame_max=topology.mtu + _FRAME_OVERHEAD,
+        frame_max=topology.mtu + ETHERNET_HEADER_FCS,
         switch=node.module or None,
         switch_port=node.port or None,
         why_these=NOT_ROUTED if routed else "",
@@ -450,7 +449,7 @@ def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Por
         transports=possible,
         engine=engine,
         line_rate_bps=port.line_rate or 0,
-        frame_max=port.mtu + _FRAME_OVERHEAD if port.mtu else 0,
+        frame_max=port.mtu + ETHERNET_HEADER_FCS if port.mtu else 0,
         switch=switch,
         switch_port=switch_port,
     )

@@ -358,7 +358,11 @@ class _Resolver:
                 raise self.problem(f"no transport for it is on all ports of {networks[0]}{why}")
             # The node finds out whether a shared interface has RDMA.
             sure = [name for name in usable if transports.of(name).byte_stream]
-            return sure[:1] if sure and any(map(_is_shared, ports)) else usable[:1]
+            plain = (
+                port.engine.get("shared") and not {"pci", "rdma", "vdev"} & set(port.engine)
+                for port in ports
+            )
+            return sure[:1] if sure and any(plain) else usable[:1]
         asked = rules.form_of(given, rules.NETWORK) is not None
         for transport in wanted:
             port = _lacking(ports, transport)
@@ -413,11 +417,6 @@ class _Resolver:
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
     """Return the first port that can't use the transport; None where all can."""
     return next((port for port in ports if transport not in port.transports), None)
-
-
-def _is_shared(port: Port) -> bool:
-    """Return true for a shared interface without other devices."""
-    return bool(port.engine.get("shared")) and not {"pci", "rdma", "vdev"} & set(port.engine)
 
 
 def _sweep_points(test: ResolvedSettings) -> Iterator[dict[str, object]]:

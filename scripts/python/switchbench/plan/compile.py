@@ -225,7 +225,6 @@ NODE_WORDS = {
     "problem_class": "class",
 }
 ROUNDS = 8  # min number of round trips at line rate within a window
-_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 _CHECK_MTU_UNKNOWN = 10_000
 _CHECK_BYTES = 64
 # parameters that are left out if they have the pattern's defaults
@@ -247,8 +246,6 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
     reset = None
     if asked.device_reset is not None:
         command, timeout_s = asked.device_reset.command, asked.device_reset.timeout / NS
-        if not command:
-            raise document.problem(("device_reset", "command"), "is an empty list")
         reset = model.DeviceReset(tuple(command), timeout_s)
     if asked.suite is not None:  # a suite repeats tester-limited trials by itself
         for number, clause in enumerate(reading.expectations):
@@ -473,7 +470,7 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[
     if not stream or not point.connectivity_check:
         return ()
     frames = [port.frame_max for part in parts for port in part.ranks]
-    mtu = max(frames) - _FRAME_OVERHEAD if all(frames) else _CHECK_MTU_UNKNOWN
+    mtu = max(frames) - rules.ETHERNET_HEADER_FCS if all(frames) else _CHECK_MTU_UNKNOWN
     first = min(mtu, max(point.sizes))
     return (first, *[min(_CHECK_BYTES, first)] * 2)
 

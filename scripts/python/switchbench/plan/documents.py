@@ -154,11 +154,6 @@ def job_document(
     }
 
 
-def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, object]:
-    """Return the `peers` document: addresses and sealed keys of nodes, by node index."""
-    return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
-
-
 def trial_document(trial: Trial) -> dict[str, Any]:
     """Return the `trial` document (doc/developer/node-protocol.md)."""
     options = trial.options

@@ -118,15 +118,9 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     if unpaced or trial.traffic not in ("stream", "transfer"):
         limits: Rates = lines[ranks].min(axis=1)
         return limits
-    if trial.load.percent is not None:
-        offered = lines * trial.load.percent / 100.0
-    elif trial.load.bps is not None:
-        offered = np.full(len(lines), float(trial.load.bps))
-    else:
-        mean = sum(trial.sizes) / len(trial.sizes)
-        frames = trial.size_unit == "frame"
-        line_bytes = mean + measures.FRAME_OVERHEAD_L1 if frames else mean / _payload_share(trial)
-        offered = np.full(len(lines), 8.0 * line_bytes * float(trial.load.fps or 0.0))
+    offered = np.array([trial.layer1_bps(line) for line in lines])
+    if trial.load.fps is not None and trial.size_unit == "message":
+        offered = offered / _payload_share(trial)
     sources = ranks[:, 0]
     shared = np.bincount(sources, minlength=len(lines))
     demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]

@@ -34,7 +34,7 @@ from ..analysis.summary import Summary, feed
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
 from ..base.model import DeviceReset, Run, Trial
 from ..plan.chosen import locating_trial, subtest_of, trials_again
-from ..plan.documents import KEY_BYTES, PROTOCOL, peers_document, trial_document
+from ..plan.documents import KEY_BYTES, PROTOCOL, trial_document
 from ..records.collector import Collector, Expected, is_event
 from ..records.directory import (
     NODES_LOG,
@@ -522,7 +522,7 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
             sealed.append(b64encode(box.encrypt(key)).decode())
         except (CryptoError, ValueError) as error:
             raise RunError(f"{hello['node']} sent no usable key: {error}") from error
-    return peers_document([hello["control"] for hello in hellos], sealed)
+    return {"addresses": [hello["control"] for hello in hellos], "sealed_keys": sealed}
 
 
 def check_protocol(hellos: Iterable[Record]) -> None:
