@@ -279,8 +279,8 @@ def test_a_column_that_one_row_of_many_has_is_read(tmp_path: Path) -> None:
 
 
 def test_a_table_of_all_spans(tmp_path: Path) -> None:
-    """Ends are numbered as the ports are. A count has the time since the mark before; a flow of no
-    known port and a count without a mark are left out."""
+    """A count has the time since the mark before; a flow of no known port and a count without a
+    mark are left out."""
     place = {"type": "interval", "node": "c", "trial": 3, "repeat": 1, "network": "lab", "phase": 2}
     records = [
         place | {"dst": dst, "from_ms": begin, "at_ms": ends, "flows": list(flows.items())}
@@ -295,14 +295,15 @@ def test_a_table_of_all_spans(tmp_path: Path) -> None:
     measured = Measured(tmp_path, {}, ports=["a", "b", "c"])
     measured.read()
     plan = {"trial": 3, "repeat": 1, "network": "lab", "traffic": "stream"}
-    spans = measured.spans(plan)
-    assert spans is not None
-    columns = (spans.phase, spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.mbps)
-    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [
-        (2, src, dst, begin, end, pytest.approx(8e-3 * payload / (end - begin)))
-        for src, dst, begin, end, payload in (
-            (0, 2, 0.5, 100.0, 10), (0, 2, 100.0, 200.0, 20), (1, 2, 0.5, 100.0, 30),
-            (1, 2, 100.0, 200.0, 40), (2, 0, 200.0, 450.0, 50),
+    found = measured.intervals(plan, 2)
+    pairs = [found.pairs[flow] for flow in found.flow.tolist()]
+    columns = (*map(found.spans.floats, ("from_ms", "to_ms")), found.mbps)
+    assert sorted(zip(pairs, *(column.tolist() for column in columns), strict=True)) == [
+        (pair, begin, end, pytest.approx(8e-3 * payload / (end - begin)))
+        for pair, begin, end, payload in (
+            (("a", "c"), 0.5, 100.0, 10), (("a", "c"), 100.0, 200.0, 20),
+            (("b", "c"), 0.5, 100.0, 30), (("b", "c"), 100.0, 200.0, 40),
+            (("c", "a"), 200.0, 450.0, 50),
         )
     ]  # fmt: skip
-    assert (measured.damage, measured.spans(plan | {"repeat": 0})) == ([], None)
+    assert (measured.damage, measured.intervals(plan | {"repeat": 0}, 2).pairs) == ([], [])

@@ -308,11 +308,9 @@ def test_the_end_of_a_transfer_is_each_flows_own(measured: Measured) -> None:
     came = np.concatenate([[9.0] * done + [0.0] * (3 - done) for done in (3, 2, 1, 0, 1, 2, 3, 3)])
     assert np.bincount(flow, before_last(flow, came > 0)).tolist() == [2, 1, 0, 0, 0, 1, 2, 2]
     plan = plans_of(measured, pattern="pairs", transport="tcp")[0]
-    every, left = measured.spans(plan), measured.spans(plan | {"traffic": "transfer"})
-    assert every is not None
-    assert left is not None
-    assert len(left.src) == RANKS * (SPANS - 1)
-    assert left.to_ms.max() < every.to_ms.max()
+    every, left = (measured.intervals(one, 0) for one in (plan, plan | {"traffic": "transfer"}))
+    assert len(left.flow) == RANKS * (SPANS - 1)
+    assert left.spans.floats("to_ms").max() < every.spans.floats("to_ms").max()
 
 
 # --- messages ----------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from ..records.rows import (
     NOTHING,
     Floats,
     Histogram,
-    NameIndex,
     PhaseFlows,
     Rows,
 )
@@ -52,7 +51,7 @@ from ..records.summary_form import (
 )
 from . import measures as m
 from .location.wired import group_of_port
-from .phases import ClockTable, before_last
+from .phases import ClockTable, Intervals
 from .summary import NOT_ENDED, is_begun_only, remade
 
 Ints = NDArray[np.int32]
@@ -79,18 +78,6 @@ class FlowColumns:
     # frames that the source sent; NaN: not observed, or the transport has no frames
     offered: Floats
     lost: Floats  # offered frames that did not arrive; NaN as for `offered`
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Interval results of a plan: the payload rate of each flow in each interval."""
-
-    phase: Ints
-    src: Ints
-    dst: Ints
-    from_ms: Floats  # time since the start of the phase's window
-    to_ms: Floats
-    mbps: Floats
 
 
 # --- a run's results -----------------------------------------------------------------------------
@@ -167,20 +154,11 @@ class Measured:
             self._flows[key] = found
         return self._flows[key]
 
-    def spans(self, plan: PlanEntry) -> Spans | None:
-        """Return a plan's interval results; None where there are none.
-
-        In a transfer, the interval in which a flow ends and all later intervals of the flow are
-        left out (doc/reference/measures.md, "Interval results").
-        """
+    def intervals(self, plan: PlanEntry, number: int) -> Intervals:
+        """Return the interval results of one phase of a plan."""
         phase, src, dst, rows = self._of_plan("intervals", plan)
-        from_ms, to_ms, payload = map(rows.floats, ("from_ms", "to_ms", "payload_bytes"))
-        mine = (src >= 0) & (dst >= 0)
-        if plan["traffic"] != "stream":
-            flow = NameIndex.of(zip(phase.tolist(), src.tolist(), dst.tolist(), strict=True)).place
-            mine &= before_last(flow, payload > 0)
-        every: list[Any] = [phase, src, dst, from_ms, to_ms, 8e-3 * payload / (to_ms - from_ms)]
-        return Spans(*(column[mine] for column in every)) if mine.any() else None
+        mine = rows.select((phase == number) & (src >= 0) & (dst >= 0))
+        return Intervals.of(mine, frozenset(), plan["traffic"] == "stream")
 
     def times(self, plan: PlanEntry, kind: str) -> Histogram | None:
         """Return the histogram of a plan's times of one kind, with corrected clocks.
@@ -195,7 +173,8 @@ class Measured:
             moment = (plan["trial"], plan["repeat"], row["phase"])
             ns.append(MIDDLES[row["bucket"]])
             if self._clocks is not None and kind == ONE_WAY:
-                ns[-1] = ns[-1] + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
+                shift_ns, _ = self._clocks.shift(moment, (row["src"], row["dst"])) or (0, 0)
+                ns[-1] = ns[-1] + shift_ns
             counts.append(row["bucket_count"])
         distinct, place = np.unique(np.concatenate(ns), return_inverse=True)
         sums = np.bincount(place, np.concatenate(counts), len(distinct)).astype(np.int64)
@@ -212,7 +191,7 @@ class Measured:
             rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)))
             rows = rows.select(np.argsort(rows.floats("phase"), kind="stable"))
         src, dst = (
-            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
+            np.array([self.places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
             for end in ("src", "dst")
         )
         return rows.floats("phase").astype(np.int32), src, dst, rows
@@ -228,7 +207,8 @@ class Measured:
         return [port.partition(":")[0] if same else port for port in self.ports]
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """Return each port's index in `ports`."""
         return {name: place for place, name in enumerate(self.ports)}
 
     @cached_property

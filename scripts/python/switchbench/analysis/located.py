@@ -502,8 +502,7 @@ def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator
 
 
 def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
-    count = location["unexplained_frames"]
-    if count:
+    if count := location["unexplained_frames"]:
         beside = " in addition to the suspects' losses" if location["suspects"] else ""
         lost = f"{format.of(count, 'frame')} lost{beside}"
         yield _finding("unexplained", "warning", count, f"{lost}: no element explains them")
@@ -511,8 +510,8 @@ def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
 
 def _of_host(one: Entry) -> FindingEntry:
     cause = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
-    where = f"in {format.of(one['phases'], 'phase')}"
-    sentence = f"{one['port']}: {cause}, {where}: no fault of the network"
+    phases = format.of(one["phases"], "phase")
+    sentence = f"{one['port']}: {cause}, in {phases}: no fault of the network"
     return _finding("host", "warning", one["frames"], sentence, port=one["port"])
 
 

@@ -501,20 +501,14 @@ class ClockTable:
     def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
         """Correct the one-way delays of each flow by the clocks of its two ends."""
         for pair, times in flows.items():
-            shift = self._shift(moment, pair) if ONE_WAY in times else None
-            if shift is not None:
+            if ONE_WAY in times and (shift := self.shift(moment, pair)):
                 times[ONE_WAY] = times[ONE_WAY].moved_by(*shift)
 
     def forget(self, moment: Moment) -> None:
         """Remove the clocks of a phase."""
         self._phases.pop(moment, None)
 
-    def shift_ns(self, moment: Moment, ends: Pair) -> int:
-        """Return the correction of a flow's one-way delays in ns."""
-        shift = self._shift(moment, ends)
-        return 0 if shift is None else shift[0]
-
-    def _shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
+    def shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
         """Return the correction of a flow's one-way delays and its bound, in ns.
 
         None if a clock is unknown.
@@ -553,9 +547,7 @@ def clock_sentence(clocks: Iterable[Entry]) -> str | None:
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
         return None
-    ways = {(entry["clock"], entry["reason"]): 0 for entry in nodes}
-    for entry in nodes:
-        ways[entry["clock"], entry["reason"]] += 1
+    ways = Counter((entry["clock"], entry["reason"]) for entry in nodes)
     words = [
         f"{clock} ({why})" + (f" in {count} of {len(nodes)} nodes" if len(ways) > 1 else "")
         for (clock, why), count in ways.items()

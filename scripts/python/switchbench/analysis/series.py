@@ -111,11 +111,6 @@ class MeasuredExecutions:
     all_timed: bool = True  # true: all ranks timed repetitions in all these phases
 
     @property
-    def ranks(self) -> list[Row]:
-        """Return the rows of all ranks in all phases."""
-        return [row for rows in self.phases for row in rows]
-
-    @property
     def about(self) -> Entry:
         """Return the settings that distinguish this trial from others."""
         return about(self.trial, self.network)
@@ -204,18 +199,26 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
     return None if mean is None else mean / m.MEGA
 
 
+def _shared(repeats: Sequence[MeasuredExecutions]) -> tuple[list[Row], Entry]:
+    """Return the rows of all ranks, and what functions and kernels alike say of their repeats."""
+    ranks = [row for one in repeats for rows in one.phases for row in rows]
+    return ranks, {
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((row.get("repetitions", 0) for row in ranks), default=0),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
+    }
+
+
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     """Return the results of a collective at one message size, over phases and repeats."""
-    first = repeats[0].trial
-    ranks = [row for one in repeats for row in one.ranks]
+    first, (ranks, shared) = repeats[0].trial, _shared(repeats)
     batches = merged(map(Histogram.of_row, ranks))
     averages = [one.over_ranks(m.mean) for one in repeats]
     batch: dict[str, float | None] = {"min": batches.min_ns, "max": batches.max_ns}
     batch |= {name: batches.quantile_ns(PERCENTILES[name]) for name in ("p50", "p99")}
     return {
+        **shared,
         "size": size,
-        "trials": [one.trial.id for one in repeats],
-        "repetitions": max((row.get("repetitions", 0) for row in ranks), default=0),
         "batch": first.schedule.batch if first.schedule else 1,
         "by_repeat_us": averages,
         "repetition_us": filled(
@@ -225,7 +228,6 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
             slowest_rank=m.mean(one.over_ranks(m.greatest) for one in repeats),
         ),
         "ci_us": _sure(averages, first.repeats),
-        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
         "verified": m.total_int(row.get("verified") for row in ranks),
     }
 
@@ -249,16 +251,12 @@ def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
     whole = [None if us is None else first.iterations * us / US for us in (mean, *times)]
     return {
         **first.about,
-        "trials": [one.trial.id for one in repeats],
-        "repetitions": max(
-            (r.get("repetitions", 0) for one in repeats for r in one.ranks), default=0
-        ),
+        **_shared(repeats)[1],
         "iterations": first.iterations,
         "iteration_us": mean,
         "total_s": whole[0],
         "by_repeat_s": whole[1:],
         "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
-        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps),
     }
 
 

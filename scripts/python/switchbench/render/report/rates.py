@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...analysis import measures as m
-from ...analysis.data import Measured, Spans
+from ...analysis.data import Measured
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import WAITING
@@ -433,34 +433,37 @@ def course(measured: Measured) -> Iterator[Figure]:
     deepest = sorted(falls, key=lambda pair: pair[0])[:_SETTINGS]
     number = 0
     for pair in falls:
-        spans = measured.spans(pair[1]) if pair in deepest else None
-        if spans is not None:
+        left = len(falls) - len(deepest)
+        if pair in deepest and (figure := _course(measured, number + 1, pair[1], left)):
             number += 1
-            yield _course(measured, number, pair[1], spans, len(falls) - len(deepest))
+            yield figure
 
 
-def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
-    """Return the course of the flows that fell the furthest, in the phase of the deepest fall."""
-    size = len(measured.ports)
+def _course(measured: Measured, number: int, plan: PlanEntry, left: int) -> Figure | None:
+    """Return the course of the flows that fell the furthest, in the phase of the deepest fall.
+
+    None without interval results.
+    """
     phases = [one for one in measured.phases_of(plan) if one["intervals"]["count"] > 1]
     phase = min(phases, key=lambda one: one["intervals"]["lowest"][0]["percent_of_mean"])
-    chosen = spans.phase == phase["phase"]
-    every = (spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.mbps)
-    src, dst, from_ms, to_ms, mbps = (column[chosen] for column in every)
-    flows, place = np.unique(src.astype(np.int64) * size + dst, return_inverse=True)
-    low = np.full(len(flows), np.inf)
-    np.minimum.at(low, place, mbps)
-    means = np.bincount(place, mbps) / np.bincount(place)
+    found = measured.intervals(plan, phase["phase"])
+    from_ms, to_ms, mbps = (*map(found.spans.floats, ("from_ms", "to_ms")), found.mbps)
+    if not len(mbps):
+        return None
+    ends = [[measured.places[end] for end in pair] for pair in found.pairs]
+    lowest = sorted(zip(*found.lowest, strict=True), key=lambda pair: ends[pair[0]])
+    flows, first = np.array(lowest).T
+    means = np.bincount(found.flow, mbps)[flows] / np.bincount(found.flow)[flows]
     unit = unit_for([float(mbps.max())])
     traces = []
-    for one in sorted(np.argsort(low / means, kind="stable")[:_LINES]):
-        mine = place == one
+    for one in sorted(np.argsort(mbps[first] / means, kind="stable")[:_LINES]):
+        mine = found.flow == flows[one]
         # A span's rate holds from the mark before the span up to its own mark.
         columns = {
             "at": np.concatenate([from_ms[mine][:1], to_ms[mine]]) / 1e3,
             "rate": np.concatenate([mbps[mine][:1], mbps[mine]]) * unit.scale,
         }
-        name = " → ".join(measured.names[end] for end in divmod(flows[one], size))
+        name = " → ".join(measured.names[end] for end in ends[flows[one]])
         traces.append(Trace(name, columns, shape="vh"))
     words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
     words += "One line per flow; time is counted from the opening of the window."
