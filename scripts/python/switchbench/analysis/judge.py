@@ -109,10 +109,6 @@ class ValueLocation(NamedTuple):
     dst: str | None = None
     port: str | None = None
 
-    def entry(self) -> Entry:
-        """Return the place as an entry of the summary."""
-        return filled("ValueLocationEntry", self)
-
     def words(self, over: str) -> str:
         """Name the flow, port or phase of the value, and the trial, in words."""
         trial = f"trial {self.trial} {self.pattern}"
@@ -238,13 +234,13 @@ class ClauseJudge:
             trials=len(wanted),
             trials_measured=len(wanted & self.trials),
             of=worst and worst.at.words(self.clause.over),
-            at=worst and worst.at.entry(),
+            at=worst and filled("ValueLocationEntry", worst.at),
             failures=[
                 {
                     "value": sample.value,
                     "margin": -badness,
                     "of": sample.at.words(self.clause.over),
-                    "at": sample.at.entry(),
+                    "at": filled("ValueLocationEntry", sample.at),
                 }
                 for badness, _, sample in sorted(self.failures, key=lambda one: (-one[0], one[1]))
             ],

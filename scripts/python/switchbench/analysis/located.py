@@ -268,13 +268,13 @@ class Locator:
         columns["limited"] = np.isin(src, hosts) | np.isin(dst, hosts) | every | flows.window_off
         if not np.isnan(retransmitted := flows["retransmitted_segments"]).all():
             columns["retransmitted"] = retransmitted
-        load = result.entry["intended_load"]
+        load, size = result.entry["intended_load"], result.entry["frame_bytes"]
         facts = PhaseFacts(
             result.key,
             result.label + ("" if load is None else f" at {load:g} %"),
             result.entry["transport"],
             frames,
-            fmean(result.frame_bytes) if frames and result.entry["frame_bytes"] else nan,
+            float(np.mean(size)) if frames and size else nan,
             result.entry["window_s"] or nan,
             nan if load is None else load / 100,
             trial.traffic == "burst",

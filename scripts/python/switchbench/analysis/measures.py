@@ -406,12 +406,6 @@ class PhaseResult:
     intervals: Any = None  # phases.Intervals
 
     @property
-    def frame_bytes(self) -> list[int]:
-        """Return the frame size in bytes; of messages, the size of the smallest frame."""
-        sizes = self.entry["frame_bytes"] or LEAST_FRAME
-        return sizes if isinstance(sizes, list) else [sizes]
-
-    @property
     def label(self) -> str:
         """Return the phase's name in a few words, for people."""
         return phase_label(self.entry)

@@ -65,13 +65,8 @@ class Measurement:
         found = None if self.method is None else search_of(run, planned, self.method, used_s)
         self.search: Search | None = found
 
-    @property
-    def trial(self) -> ProposedTrial | None:
-        """Return the next trial to measure; None when the measurement is complete."""
-        return None if self.search is None else self.search.trial
-
     def answer(self, facts: TrialFacts) -> None:
-        """Store the result of the trial that `trial` returned."""
+        """Store the result of the search's next trial."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -160,11 +155,9 @@ class SuiteCourse:
     def _advance(self) -> None:
         while True:
             now = self.measurements[-1] if self.measurements else None
-            if now is not None and now.trial is not None:
-                assert now.search is not None
-                self.trial = chosen_trial(
-                    self._run, now.planned, now.trial, self._identity, now.search.trials
-                )
+            if now is not None and now.search is not None and now.search.trial is not None:
+                trial, made = now.search.trial, now.search.trials
+                self.trial = chosen_trial(self._run, now.planned, trial, self._identity, made)
                 return
             # the result is where later subtests at this size begin
             if now is not None and now.subtest.values:

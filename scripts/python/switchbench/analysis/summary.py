@@ -107,7 +107,6 @@ class Summary:
         self._results = PhaseResults(run)
         self.locator = Locator(run)
         self._open: dict[TrialKey, OpenTrial] = {}
-        self._closed: set[TrialKey] = set()
         # trials and phases with anomalies that the tester's limit does not explain
         self._unexplained: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
@@ -317,8 +316,6 @@ class Summary:
     # --- records ---------------------------------------------------------------------------
 
     def _trial(self, key: TrialKey) -> OpenTrial:
-        if key in self._closed:
-            raise DamagedRecord(f"the record comes after all nodes have ended trial {key[0]}")
         return self._open.setdefault(key, OpenTrial())
 
     def close_ended(self) -> None:
@@ -351,7 +348,6 @@ class Summary:
 
     def _close_trial(self, key: TrialKey) -> None:
         open_trial = self._open.pop(key)
-        self._closed.add(key)
         trial = self._trials[key]
         by_network = by(sorted(open_trial.entries, key=_ORDER), "network")
         for part in trial.parts:
