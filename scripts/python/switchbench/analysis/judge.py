@@ -21,7 +21,7 @@ from ..base.errors import ConfigurationError
 from ..base.measures import COUNT, NOTHING, VALID, Measure
 from ..base.model import Run, Trial
 from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
-from ..records.rows import Floats, NameIndex, PhaseFlows
+from ..records.rows import Floats, NameIndex, PhaseFlows, TrialKey
 from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, PlanEntry, at, filled
 from . import measures as m
 from .measures import ByPort, PhaseResult
@@ -93,8 +93,6 @@ FAIL: Final = "FAIL"
 INCONCLUSIVE: Final = "INCONCLUSIVE"
 
 FAILURES_NAMED = 20  # failures listed for one clause, the worst first
-
-TrialKey = tuple[int, int]  # number of the trial and of the repeat
 
 
 class ValueLocation(NamedTuple):

@@ -120,17 +120,12 @@ class MeasuredExecutions:
         """Return the iterations of the benchmark for which the trial stands; 0 without a kernel."""
         return self.trial.steps.iterations or 0 if self.trial.steps else 0
 
-    @property
-    def whole(self) -> bool:
-        """Return whether all participating ranks timed repetitions in all phases."""
-        return self.all_timed and len(self.phases) == self.trial.phases
-
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
         """Reduce the ranks' mean times to one per phase; return the mean over phases.
 
-        None if a time is missing.
+        None if a rank or a phase lacks times.
         """
-        if not self.whole:
+        if not self.all_timed or len(self.phases) != self.trial.phases:
             return None
         return m.mean(choose(map(_mean_us, rows)) for rows in self.phases)
 

@@ -21,7 +21,7 @@ from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected
 from ..records.directory import PLAN
-from ..records.rows import Moment, PhaseKey, PhaseRows
+from ..records.rows import Moment, PhaseKey, PhaseRows, TrialKey
 from ..records.schema import BY_PHASE, DamagedRecord, Record, checked
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish
 from ..records.summary_form import (
@@ -56,8 +56,6 @@ from .suite import (
 )
 from .tester import contradicted, explains_all, windows_above_line
 
-TrialKey = tuple[int, int]  # trial number and repeat
-
 
 @dataclass
 class OpenTrial:
@@ -71,7 +69,7 @@ class OpenTrial:
 
 REFUSED_RUN: Final = 2  # exit status if a node rejects the configuration
 _ORDER = itemgetter("trial", "repeat", "phase")
-EndedPhase = tuple[tuple[int, int, int], list[PhaseResult]]
+EndedPhase = tuple[Moment, list[PhaseResult]]
 """Trial, repeat and phase number of a phase, and its results, one for each network."""
 
 NOT_ENDED = (

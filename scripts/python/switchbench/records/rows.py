@@ -234,6 +234,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
+TrialKey = tuple[int, int]  # numbers of a trial and of its repeat
 Moment = tuple[int, int, int]  # trial, repeat, phase
 Times = dict[str, Histogram]  # a flow's times by kind
 

@@ -31,7 +31,7 @@ from ..base.model import Run, Trial
 from ..base.programs import Later
 from .collector import PROBE
 from .directory import LineFile, read_plan, refuse_running, write_plan
-from .rows import BUCKETS, PhaseRows, Rows
+from .rows import BUCKETS, PhaseRows, Rows, TrialKey
 from .schema import (
     BY_PHASE,
     FORM,
@@ -343,10 +343,6 @@ class Tables:
 
 # --- the end of a run ----------------------------------------------------------------------------
 
-_Place = tuple[int, int]  # numbers of trial and phase
-_Change = Callable[[str, Any], Any]  # function that changes a table's rows
-# function that splits a table's rows into valid and superseded ones
-_Split = Callable[[str, Any], tuple[Any, Any]]
 _Piece = tuple[Path, str, int, Any]  # folder, table, number of the last stream in the rows, rows
 
 
@@ -385,7 +381,7 @@ def finish(directory: Path, run: Run) -> Run:
     return done
 
 
-def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
+def _sources(directory: Path, run: Run) -> dict[tuple[int, int], tuple[int, int]]:
     """Return for each repeated phase the trial and phase that replace it."""
     ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
@@ -399,7 +395,7 @@ def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
     }
 
 
-def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
+def join(directory: Path, parts: Sequence[tuple[Path, Callable[[str, Any], Any]]]) -> None:
     """Join the tables of several results directories in one directory, all or none.
 
     Parameters
@@ -420,7 +416,7 @@ def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
     )
 
 
-def _rewrite(directory: Path, split: _Split | None) -> None:
+def _rewrite(directory: Path, split: Callable[[str, Any], tuple[Any, Any]] | None) -> None:
     """Write all tables as Parquet, replace the old files together, then remove the streams.
 
     `split` divides rows into valid and superseded ones; None: all rows are valid, and tables
@@ -524,7 +520,6 @@ class _ParquetWriter:
 
 # --- a run that is continued ----------------------------------------------------------------------
 
-Key = tuple[int, int]  # numbers of trial and repeat
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 
@@ -532,9 +527,9 @@ _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 class Begun:
     """Trials and phases that a run measured before it was interrupted."""
 
-    whole: frozenset[Key] = frozenset()
+    whole: frozenset[TrialKey] = frozenset()
     # phases still to measure, by interrupted trial
-    left: Mapping[Key, list[int]] = field(default_factory=dict)
+    left: Mapping[TrialKey, list[int]] = field(default_factory=dict)
 
     def rest(self, run: Run) -> Run:
         """Return the run without its completed trials."""
@@ -571,8 +566,8 @@ def _begun(run: Run, directory: Path) -> Begun:
     for record in tables.events():
         if record["type"] == "trial":
             trials[record.get("trial"), record.get("repeat") or 0].add(record.get("node"))
-    phases: defaultdict[Key, set[int]] = defaultdict(set)
-    stopped: set[Key] = set()
+    phases: defaultdict[TrialKey, set[int]] = defaultdict(set)
+    stopped: set[TrialKey] = set()
     for phase in tables.phases():
         rows, key = phase.rows("phases"), phase.moment[:2]
         if "stopped" in rows.texts("state"):
