@@ -25,17 +25,7 @@ from switchbench import __version__
 from switchbench.base.programs import find_engine
 from switchbench.run.launch import far
 
-CONFIGURATION = """\
-switchbench: 1
-site: {lab: LAB}
-transports: [dpdk, tcp]
-warmup: 100ms
-window: 300ms
-repeat: 1
-load: 50%
-tests:
-- {pattern: pairs, partners: neighbours}
-"""
+CONFIGURATION = (labkit.DATA / "installed.yaml").read_text()
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 import labkit
 import runs
@@ -14,16 +13,6 @@ from switchbench.labs import Lab
 
 pytestmark = labkit.needs_lab
 
-# a1 to a2: one hop; to b1, over the link of a2: two; to b2: three.
-TOPOLOGY = {
-    "topology": 1,
-    "kind": "routed",
-    "rate": "100M",
-    "burst": "4KiB",
-    "modules": ["left", "right"],
-    "nodes": {"a[1-3]": {"module": "left"}, "b[1-3]": {"module": "right"}},
-    "links": [{"between": ["a2", "b1"]}],
-}
 FORWARD_COLUMN = 5  # of /proc/net/snmp's line Ip: ForwDatagrams, behind its label
 
 
@@ -41,7 +30,7 @@ def forwarded(lab: Lab) -> dict[str, int]:
 @pytest.mark.usefixtures("nothing_left")
 def test_messages_pass_the_nodes_predicted(tmp_path: Path) -> None:
     path = tmp_path / f"{labkit.PREFIX}-routed.yaml"
-    path.write_text(yaml.safe_dump(TOPOLOGY, sort_keys=False))
+    path.write_text((labkit.DATA / "routed.yaml").read_text())
     tests = [{"pattern": "pairs", "partners": [["a1", to]]} for to in ("a2", "b1", "b2")]
     conf = {"site": {"lab": str(path)}, "transport": "tcp", "traffic": "pingpong", "tests": tests}
     times = {"message_sizes": [1], "warmup": "100ms", "window": "500ms"}

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 import labkit
 import runs
@@ -25,17 +25,7 @@ pytestmark = labkit.needs_lab
 TCP_PAYLOAD_OF_LINE = 1448 / 1538  # MTU 1500, IPv4, timestamps
 START_SKEW_LIMIT_US = 5000
 
-FRAMES: dict[str, Any] = {"transport": "dpdk", "load": "95%", "frame_size": 1518}
-FULL = FRAMES | {"load": "100%"}
-SHIFT = {"pattern": "aapc", "order": "shift"}
-
-ALL_PATTERNS: list[dict[str, Any]] = [
-    {"pattern": "chain"},
-    {"pattern": "chain", "forward": True, "ranks": [2, 5, 8]},  # level whatever its length
-    {"pattern": "pairs"},
-    SHIFT,
-    {"pattern": "ring", "count": 2},
-]
+CONF = yaml.safe_load((labkit.DATA / "show.yaml").read_text())
 
 
 @pytest.fixture
@@ -66,13 +56,7 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
     kept_lab: labs.Lab, tmp_path: Path
 ) -> None:
     before = labkit.counters(kept_lab)
-    conf = FRAMES | {
-        "site": {"lab": "one-switch"},
-        "warmup": "300ms",
-        "window": "1s",
-        "tests": ALL_PATTERNS,
-    }
-    result = runs.run(tmp_path, conf)
+    result = runs.run(tmp_path, CONF["every pattern of frames"])
     truth = labkit.subtracted(labkit.counters(kept_lab), before)
     assert result.status == 0, result.errors
     for trial in result.summary["trials"]:
@@ -99,15 +83,7 @@ def test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees(
 
 
 def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
-    conf = {
-        "site": {"lab": "one-switch"},
-        "transport": "tcp",
-        "load": "95%",
-        "warmup": "500ms",
-        "window": "2s",
-        "tests": [{"pattern": "pairs"}, {"pattern": "ring", "directions": "forward"}],
-    }
-    result = runs.run(tmp_path, conf).complete
+    result = runs.run(tmp_path, CONF["tcp"]).complete
     carried_bps = 100e6 * TCP_PAYLOAD_OF_LINE
     natural = [*result.trials(pattern="pairs"), *result.trials(phase_name="natural")]
     for trial in natural:
@@ -118,19 +94,7 @@ def test_tcp_gets_what_the_line_can_carry(tmp_path: Path) -> None:
 
 
 def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "two-modules"},
-            **FULL,
-            "window": "3s",
-            "warmup": "1s",
-            "tests": [
-                {"pattern": "pairs", "partners": "across", "sweep": {"count": [7, 8, 9, 12]}},
-                {"pattern": "pairs", "partners": "inside"},
-            ],
-        },
-    )
+    result = runs.run(tmp_path, CONF["a trunk"])
     across = [t for t in result.summary["trials"] if t["parameters"]["partners"] == "across"]
     assert len(across) == 4
     for trial in across:
@@ -145,15 +109,7 @@ def test_pairs_across_the_trunk_share_its_eight_links(tmp_path: Path) -> None:
 
 
 def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path) -> None:
-    conf = {
-        "site": {"lab": "one-switch", "overrides": {"node4": {"rate": "50M"}}},
-        "transport": "tcp",
-        "load": "95%",
-        "warmup": "1s",
-        "window": "2s",
-        "tests": [{"pattern": "chain", "forward": True}],
-    }
-    result = runs.run(tmp_path, conf)
+    result = runs.run(tmp_path, CONF["a chain"])
     (trial,) = result.trials(pattern="chain")
     flows = {flow.source["dst"]: flow for flow in result.flows(trial)}
     share = flows["node8:e0"].delivered_payload_bps / (100e6 * TCP_PAYLOAD_OF_LINE)
@@ -161,16 +117,7 @@ def test_a_chain_is_as_fast_as_its_slowest_link(tmp_path: Path) -> None:
 
 
 def test_64_ranks_in_four_processes_lose_nothing(tmp_path: Path) -> None:
-    conf = {
-        "site": {"lab": "sixty-four", "pack": 16, "rate": "1M"},
-        "transport": "dpdk",
-        "load": "90%",
-        "frame_size": 64,
-        "warmup": "200ms",
-        "window": "500ms",
-        "tests": [SHIFT],
-    }
-    result = runs.run(tmp_path, conf, timeout_s=900).complete
+    result = runs.run(tmp_path, CONF["64 ranks"], timeout_s=900).complete
     trials = result.trials(pattern="aapc")
     assert len(trials) == 63
     assert sum(trial["offered_frames"] for trial in trials) > 0

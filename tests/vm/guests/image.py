@@ -15,6 +15,7 @@ from pathlib import Path
 from .kernel import MODULES, GuestsMissingError, Kernel, module_files
 
 INIT = Path(__file__).with_name("init")
+FIRST = Path(__file__).with_name("first")
 
 ROOT_TAG = "root"
 
@@ -31,17 +32,6 @@ _NEEDED = {
 _PATH = "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin"
 
 _MODULES = ("virtio_pci", *MODULES["root"])
-_FIRST = f"""\
-#!/bin/busybox sh
-for module in /modules/*; do insmod "$module"; done
-mkdir /proc /host /memory /both
-/bin/busybox mount -t proc proc /proc
-mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=262144 {ROOT_TAG} /host
-mount -t tmpfs tmpfs /memory
-mkdir /memory/upper /memory/work
-mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work overlay /both
-exec switch_root /both "$sb_init"
-"""
 
 
 def check_programs() -> None:
@@ -65,7 +55,7 @@ def write_first_archive(kernel: Kernel, folder: Path) -> Path:
     shutil.copy(_busybox(), content / "bin/busybox")
     for number, path in enumerate(module_files(kernel.modules, kernel.version, _MODULES)):
         shutil.copy(path, modules / f"{number:02}-{path.name}")
-    (content / "init").write_text(_FIRST)
+    (content / "init").write_text(FIRST.read_text().replace("ROOT_TAG", ROOT_TAG))
     (content / "init").chmod(0o755)
     names = [path.relative_to(content) for path in sorted(content.rglob("*"))]
     with (folder / "initrd").open("wb") as out:
