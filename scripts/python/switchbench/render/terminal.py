@@ -83,11 +83,32 @@ class SummaryPrinter:
         for line in first_screen.lines(self._summary):
             room = max(console.width, 80) - 12
             say(console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
-        self._suite()
+        for spec in subtests() if self._summary.get("suite") else ():
+            # A row without values is among the notes, with its reason.
+            self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
+        for title, lines, style in suite_notes(self._summary):
+            listed(self._console, title, lines, style)
+        declared = suite_of(self._summary)
+        if declared is None or declared.is_free:  # trials of a free suite are shown with --all
+            found = self._summary.get("searches") or []
+            self._show("searches", found)
+            ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
+            listed(self._console, "Searches without both bounds", ends, "yellow")
         if trials and (self._every_phase or not self._summary.get("suite")):
             self._phases()
         if trials:
-            self._times()
+            nodes = self._summary["clocks"]
+            words = clock_sentence(nodes)
+            if words and (self._every_phase or any(node["clock"] != "shared" for node in nodes)):
+                say(self._console, f"  {words}", "dim")
+            rows = list(TABLES["times"].entries(self._summary)) if self._every_phase else []
+            phases = {plan_key(plan): plan["phases"] for plan in self._summary["plans"]}
+            groups = []
+            for row in rows:
+                name = f", {phase_name(row)}" if phases.get(plan_key(row)) != 1 else ""
+                again = f", repeat {row['repeat']}" if row["repeat"] else ""
+                groups.append(f"{plan_title(row)}, {format.of(row['ranks'], 'rank')}{name}{again}")
+            self._show("times", rows, "Times in µs (doc/reference/latency.md)", groups=groups)
         self._compared()
         self._located()
         self._judged()
@@ -106,20 +127,6 @@ class SummaryPrinter:
         show(spec.on_terminal(chosen), self._console, title or spec.title, **more)
 
     # --- results -----------------------------------------------------------------------------
-
-    def _suite(self) -> None:
-        """Print the tables of a document's suite, with the suite's notes."""
-        for spec in subtests() if self._summary.get("suite") else ():
-            # A row without values is among the notes, with its reason.
-            self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
-        for title, lines, style in suite_notes(self._summary):
-            listed(self._console, title, lines, style)
-        declared = suite_of(self._summary)
-        if declared is None or declared.is_free:  # trials of a free suite are shown with --all
-            found = self._summary.get("searches") or []
-            self._show("searches", found)
-            ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
-            listed(self._console, "Searches without both bounds", ends, "yellow")
 
     def _phases(self) -> None:
         """Print results for each transport, size, network and load, then plans of several phases.
@@ -195,21 +202,6 @@ class SummaryPrinter:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
         state = "" if entry["state"] == "complete" else f" {entry['state']}"
         return {**entry, "row": f"{name}{state}", "of_plan": False, "slowest": ends}
-
-    def _times(self) -> None:
-        """Print how far clocks agree; with --all the times of all phases."""
-        nodes = self._summary["clocks"]
-        words = clock_sentence(nodes)
-        if words and (self._every_phase or any(node["clock"] != "shared" for node in nodes)):
-            say(self._console, f"  {words}", "dim")
-        rows = list(TABLES["times"].entries(self._summary)) if self._every_phase else []
-        phases = {plan_key(plan): plan["phases"] for plan in self._summary["plans"]}
-        groups = []
-        for row in rows:
-            name = f", {phase_name(row)}" if phases.get(plan_key(row)) != 1 else ""
-            again = f", repeat {row['repeat']}" if row["repeat"] else ""
-            groups.append(f"{plan_title(row)}, {format.of(row['ranks'], 'rank')}{name}{again}")
-        self._show("times", rows, "Times in µs (doc/reference/latency.md)", groups=groups)
 
     def _compared(self) -> None:
         """Print ping-pongs by size, functions and kernels of dependent steps, then transports.
