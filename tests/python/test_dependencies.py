@@ -61,17 +61,7 @@ def test_each_python_package_has_its_reason() -> None:
 def test_libraries_of_the_build_are_installed_by_setup() -> None:
     """Every dependency that Meson asks for comes with a package of the first tier, and those of
     programs that are installed are in Spack's recipe."""
-    package_of = {
-        "cmocka": "libcmocka-dev",
-        "libdpdk": "libdpdk-dev",
-        "jansson": "libjansson-dev",
-        "libmnl": "libmnl-dev",
-        "libsodium": "libsodium-dev",
-        "libbpf": "libdpdk-dev",
-        "libxdp": "libdpdk-dev",
-        "libibverbs": "libibverbs-dev",
-        "threads": "libc6-dev",
-    }
+    package_of = yaml.safe_load((ROOT / "tests/python/data/libraries.yaml").read_text())
     folders = ("engine", "patterns", "verbs", "tests")
     files = [file for folder in folders for file in (ROOT / folder).rglob("meson.build")]
     asked = {

@@ -670,14 +670,7 @@ def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() ->
 # --- `switchbench locate`, trials that tell suspects apart, and topology files of sit -------------
 
 
-HALL: dict[str, Any] = {
-    "topology": 1,
-    "kind": "site",
-    "rate": "10G",
-    "modules": ["leaf1", "leaf2"],
-    "nodes": {"a": {"module": "leaf1"}, "b": {"module": "leaf2"}},
-    "trunks": [{"between": ["leaf1", "leaf2"], "links": 2}],
-}
+HALL = yaml.safe_load((Path(__file__).parent / "data" / "hall.yaml").read_text())
 
 
 @pytest.fixture

@@ -591,17 +591,7 @@ SECTION_3 = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("suite", "subtest", "key", "within"),
-    [
-        *(
-            ("rfc8239", name, f"{key}_frames", 7.01 if name == "buffer-many-to-one" else 1.01)
-            for name, key in SECTION_3.items()
-        ),
-        ("rfc9004", "back-to-back", "back_to_back", 1.01),
-        ("rfc8239", "microburst", "microburst", 1.01),
-    ],
-)
+@pytest.mark.rows
 def test_late_senders_change_no_result(
     planned: Planned, suite: str, subtest: str, key: str, within: float
 ) -> None:

@@ -69,14 +69,7 @@ def test_a_rotation_finds_the_port(ports: int, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[1] == result.output.splitlines()[1]
 
 
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ({"kind": "drop", "one_in": 25, "in": "p29"}, "ports p29 and p30 (one VLAN)"),
-        ({"kind": "dead", "port": "p12"}, "ports p11 and p12 (one VLAN)"),
-    ],
-    ids=["drop", "dead"],
-)
+@pytest.mark.rows
 def test_a_chain_of_48_ports_finds_the_port(
     fault: dict[str, Any], says: str, tmp_path: Path
 ) -> None:

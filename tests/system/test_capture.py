@@ -12,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 
 import labkit
 from switchbench.labs import Lab
@@ -21,19 +22,7 @@ FRAMES = 6
 FCS = 4
 LEAST = {"l2": 64, "ipv4-udp": 64, "ipv6-udp": 84}  # without a tag
 
-ETHERNET = {"eth.dst": "02:00:00:00:00:02", "eth.src": "02:00:00:00:00:01"}
-UDP = {"udp.checksum.status": "1", "udp.dstport": "9"}  # 1: good
-HEADERS = {
-    "l2": ETHERNET,
-    "ipv4-udp": ETHERNET | UDP | {
-        "ip.checksum.status": "1", "ip.src": "198.18.0.1", "ip.dst": "198.18.0.2", "ip.ttl": "63",
-        "ip.dsfield.dscp": "46",
-    },
-    "ipv6-udp": ETHERNET | UDP | {
-        "ipv6.src": "2001:2::1", "ipv6.dst": "2001:2::2", "ipv6.hlim": "63",
-        "ipv6.tclass.dscp": "46",
-    },
-}  # fmt: skip
+HEADERS = yaml.safe_load((labkit.DATA / "headers.yaml").read_text())
 MORE = ("vlan.id", "vlan.priority", "eth.type", "vlan.etype", "frame.len", "ip.len", "ipv6.plen",
         "udp.length", "udp.srcport", "data.data", "_ws.malformed")  # fmt: skip
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import labkit
 import nodekit
@@ -112,21 +113,9 @@ def test_a_synchronized_clock_that_is_wrong_is_found_out(tmp_path: Path) -> None
 
 def _run(directory: Path, clock: str, load: str, **site: Any) -> runs.Result:
     """Run one flow through a lab."""
-    return runs.run(
-        directory,
-        {
-            "site": {"lab": "one-switch", **site},
-            "clock": clock,
-            "transport": "dpdk",
-            "ranks": [2],
-            "load": load,
-            "frame_size": 512,
-            "warmup": "500ms",
-            "window": "1500ms",
-            "latency": {"probes": 50},
-            "tests": [{"pattern": "chain"}],
-        },
-    )
+    what = yaml.safe_load((labkit.DATA / "clocks.yaml").read_text())
+    where = {"site": {"lab": "one-switch", **site}, "clock": clock, "load": load}
+    return runs.run(directory, what | where)
 
 
 def _check_clocks(result: runs.Result) -> None:

@@ -5,23 +5,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 import labkit
 import runs
 
 pytestmark = [labkit.needs_lab, labkit.needs_ovs, pytest.mark.usefixtures("nothing_left")]
 
-CONFIGURATION: dict[str, Any] = {
-    "transports": ["dpdk", "tcp"],
-    "load": "80%",
-    "warmup": "200ms",
-    "window": "500ms",
-    "repeat": 3,
-    "tests": [{"pattern": "pairs", "partners": "neighbours"}, {"pattern": "ring", "count": 1}],
-}
+CONFIGURATION = yaml.safe_load((labkit.DATA / "compare.yaml").read_text())
 
 
 def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:

@@ -22,14 +22,6 @@ pytestmark = vmkit.needs_guests
 # Each interface has a table of routes of its own, and the kernel's table of local addresses comes
 # after those: what one device sends to another of the same machine leaves by the cable.
 ROUTES = (Path(__file__).parent / "data" / "routes.sh").read_text()
-OPTIONS = (
-    (),
-    ("operation=write",),
-    ("service=ud",),
-    ("service=uc", "operation=write"),
-    ("queue_pairs=3",),
-    ("depth=2",),
-)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +40,8 @@ def guest() -> Iterator[guests.Guest]:
         yield only
 
 
-@pytest.mark.parametrize("words", OPTIONS, ids=lambda words: "-".join(words) or "send")
-def test_battery(guest: guests.Guest, words: tuple[str, ...]) -> None:
+@pytest.mark.rows
+def test_battery(guest: guests.Guest, words: list[str]) -> None:
     devices = [f"rxe{i}" for i in range(PORTS)]
     done = guest.run([str(BATTERY), *devices, *words], LIMIT_S)
     print(done.stdout + done.stderr)
