@@ -11,7 +11,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +195,6 @@ static int read_addresses(struct transport_port *port, struct err *err)
     const struct port_conf *conf = port->conf;
     const char *address = conf->tcp_address;
     int family = conf->ipv6 != NULL && conf->ipv4 == NULL ? 6 : 0;
-    struct ifaddrs *list = NULL;
     const uint8_t *gid;
     ssize_t count;
 
@@ -225,15 +223,6 @@ static int read_addresses(struct transport_port *port, struct err *err)
         inet_ntop(AF_INET, gid + VERBS_IPV4_AT, port->ipv4, sizeof port->ipv4);
     else if (gid != NULL)
         inet_ntop(AF_INET6, gid, port->ipv6, sizeof port->ipv6);
-    /* Where GIDs are no addresses: the interface's first one. */
-    if (gid != NULL || port->netdev[0] == '\0' || getifaddrs(&list) != 0)
-        return 0;
-    for (const struct ifaddrs *a = list; a != NULL && port->ipv4[0] == '\0'; a = a->ifa_next)
-        if (a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET &&
-            strcmp(a->ifa_name, port->netdev) == 0)
-            inet_ntop(AF_INET, &((const struct sockaddr_in *)a->ifa_addr)->sin_addr, port->ipv4,
-                      sizeof port->ipv4);
-    freeifaddrs(list);
     return 0;
 }
 

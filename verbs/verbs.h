@@ -109,7 +109,7 @@ struct transport_port {
     size_t gid_count;
     const struct ibv_gid_entry *gid; /**< default; NULL: none */
     char netdev[IF_NAMESIZE];        /**< "": none */
-    char ipv4[INET_ADDRSTRLEN];      /**< of the netdev; "": none or unknown */
+    char ipv4[INET_ADDRSTRLEN];      /**< of the GID; "": none */
     char ipv6[INET6_ADDRSTRLEN];
     bool up;
     bool fatal;                       /**< the device has failed */

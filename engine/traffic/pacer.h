@@ -43,16 +43,17 @@ struct pace {
     uint64_t random;   /**< state of the dither's random numbers */
 };
 
+#define PACE_CATCH_UP 8 /**< frames with which a late sender catches up by default */
+/** @brief Catch-up without a limit: no due frame is given up, and no sleeping sender lets frames
+ * gather. */
+#define PACE_CATCH_UP_ALL UINT32_MAX
+
 /**
  * @brief Convert the option `catch_up`, in frames of 1,518 bytes, to frames of a phase's mean size.
  *
  * A queue in the switch holds bytes: more of smaller frames, fewer of larger ones. The result is at
  * least PACE_CATCH_UP if the option allows as many.
  */
-#define PACE_CATCH_UP 8
-/** @brief Catch-up without a limit: no due frame is given up, and no sleeping sender lets frames
- * gather. */
-#define PACE_CATCH_UP_ALL UINT32_MAX
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 
 /**

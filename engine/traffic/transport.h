@@ -443,14 +443,14 @@ enum account {
 /** @brief Capabilities of a transport, which the core tests instead of its name. */
 enum transport_capability {
     TRANSPORT_FRAMES = 1 << 0,      /**< sizes are of frames, which it counts; else of messages */
-    TRANSPORT_KNOWS_END = 1 << 3,   /**< sets rx_done by end marks; else silence ends a drain */
-    TRANSPORT_NEEDS_IFACE = 1 << 4, /**< a port is a kernel interface */
-    TRANSPORT_NEEDS_RDMA = 1 << 5,  /**< a port is an RDMA device, whose counters it reads */
+    TRANSPORT_KNOWS_END = 1 << 1,   /**< sets rx_done by end marks; else silence ends a drain */
+    TRANSPORT_NEEDS_IFACE = 1 << 2, /**< a port is a kernel interface */
+    TRANSPORT_NEEDS_RDMA = 1 << 3,  /**< a port is an RDMA device, whose counters it reads */
     /**
      * @brief A port is any device, which the transport drives itself: a PCI device is unbound from
      * its kernel driver.
      */
-    TRANSPORT_TAKES_DEVICE = 1 << 6,
+    TRANSPORT_TAKES_DEVICE = 1 << 4,
 };
 
 struct transport {
