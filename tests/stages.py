@@ -4,8 +4,8 @@
 The quick tier has the gates, both compilers, unit tests and the transports' battery under
 sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
 where all is installed first. With --all come the other builds and the tests of each, those that
-are long in one of them, how much of the C code they run, clang-tidy, packages, what is marked slow,
-all of tests/system, and guests.
+are long in one of them, how much of the C code they run, clang-tidy, how many small faults in
+analysis/ the tests notice, packages, what is marked slow, all of tests/system, and guests.
 
 All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
 so do tests/python and what builds packages, and two parts of tests/system that wait more than they
@@ -76,10 +76,16 @@ PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 # Meson's own totals.
 TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
 
+# The programs beside the tests.
+PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "mutation"))
+
 # Tests that the quick tier does not run whole: their types are checked, so that names that have
 # changed are found. mypy takes one module of each name, so not this one.
-LONG_TESTS = ("tests/system", "tests/vm", "tests/stages.py")
+LONG_TESTS = ("tests/system", "tests/vm")
 SAME_NAMES = ("tests/vm/guests/__main__.py",)
+
+# How many faults in analysis/ are tried, which sample of them, and seconds of CPU time for them.
+FAULTS_TRIED = ("40", "1", "300")
 
 # Neighbour discovery, a field of pyroute2, a column's heading, what HPL prints, and what tests
 # misspell on purpose.
@@ -348,7 +354,7 @@ def gates() -> list[Stage]:
         Stage("gates: ruff check", partial(plain, tool["ruff"], "check", "--quiet", *python)),
         Stage("gates: ruff format", partial(plain, tool["ruff"], "format", "--check", *python)),
         Stage("gates: mypy", partial(plain, tool["mypy"], "--strict", "--no-error-summary")),
-        Stage("gates: mypy tests", partial(plain, tool["mypy"], "--strict", *typed)),
+        Stage("gates: mypy tests", partial(plain, tool["mypy"], "--strict", *PROGRAMS, *typed)),
         Stage("gates: imports", partial(plain, str(TOOLS / "lint-imports"), "--no-cache")),
         Stage(
             "gates: codespell",
@@ -504,6 +510,8 @@ def long_tests(report: Report, arguments: Sequence[str]) -> None:
         ],
         quiet=False,
     )
+    mutation = partial(plain, str(TOOLS / "python"), "tests/mutation.py", *FAULTS_TRIED)
+    report.in_turn([Stage("faults in analysis noticed", mutation, RELEASE)])
     report.together(
         [
             stage(f"{SYSTEM} hosts", HOSTS, *AGAIN, aside=True),

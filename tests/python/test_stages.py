@@ -111,7 +111,7 @@ def test_every_stage_of_the_quick_tier_or_all(
     quick = {"gates: mypy", "build gcc", "build clang", "unit tests sanitized", "tests/python"}
     assert quick <= set(names)
     long = {"clang-tidy", "build no-dpdk", "unit tests gcc", "tests/vm", "tests/system hosts"}
-    long |= {"C coverage", "fuzz"}
+    long |= {"C coverage", "fuzz", "faults in analysis noticed"}
     assert long & set(names) == (long if "long" in suites else set())
     assert ("tests/system smokes" in names) == ("long" not in suites)
     assert names[-1] == "machine left as found"

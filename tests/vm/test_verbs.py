@@ -256,6 +256,22 @@ def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) ->
     assert sum(record["retransmitted"] for record in said.of("port", trial=1, phase=0)) > 0
 
 
+def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Path) -> None:
+    """Longer than a link is waited for; here before any retry limit."""
+    patient = {"timeout": 20, "depth": 16}  # 7 x 4.3 s
+    pull = during_load(rig, lambda: rig["node1"].set_link("eth0", up=False))
+    try:
+        said = play(rig, long_phase(tmp_path, patient, "15s"), meanwhile=pull)
+    finally:
+        rig["node1"].set_link("eth0", up=True)
+    assert_all_ended(said)
+    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.logs[0]
+    assert "node1 aborted the run: port node1:e0 has had no link for 10 s" in said.logs[1]
+    assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
+    assert said.of("flow", trial=1, side="destination")
+    assert_first_test_kept(said)
+
+
 def test_a_peer_that_is_killed(rig: guests.Rig, tmp_path: Path) -> None:
     """A queue pair gives up within its retry limit; what was measured until then is there."""
     killed_s = 0.0
