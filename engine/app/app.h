@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Tasks of switchbench-node: take part in a run, print a plan, or test the control network.
+ * @brief Tasks of switchbench-node: take part in a run, or print a plan.
  */
 #ifndef ENGINE_APP_H
 #define ENGINE_APP_H
@@ -9,7 +9,6 @@
 #include "err.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 struct doc_plan;
 struct records;
@@ -39,22 +38,5 @@ int run(const struct run_conf *conf, struct err *err);
  * @return 0, or a negative errno with an error message.
  */
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
-
-/**
- * @brief Test which nodes answer on the control network (`switchbench doctor`); return once `in`
- * has ended.
- *
- * `in` brings a token of 32 characters, which is the key of the datagrams, the control address of
- * each node on a line of its own, this node's among them, and an empty line. Then `out` gets
- * {"answered": [places of the nodes that answered], "realtime_ns", "synchronized", "max_error_ns"}.
- * Each node asks all others for an empty blob, and answers until `in` ends.
- *
- * @param address Control address and port of this node.
- * @param in Input with the key and the addresses; the check ends at its end of file.
- * @param out Output for the result line, written when all nodes have answered, or after 3 s.
- * @param[out] err Error message, set on failure; unchanged on success.
- * @return 0, or a negative errno: -EADDRNOTAVAIL, for example, if the address cannot be bound.
- */
-int control_check(const char *address, FILE *in, FILE *out, struct err *err);
 
 #endif

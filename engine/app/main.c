@@ -22,15 +22,13 @@ static const char usage[] =
     "  --connection SSH_CONNECTION\n"
     "                 address of the controller, when the environment lacks it (sudo)\n"
     "  --plan         print the plan of a `plan` document and send nothing\n"
-    "  --reach ADDRESS:PORT\n"
-    "                 test which nodes answer on the control network (switchbench doctor)\n"
     "\n"
     "The documents and records are described in doc/developer/node-protocol.md. By hand at two "
     "hosts:\n"
     "  switchbench plan CONF --job job.ndjson      # once; copy job.ndjson to both, mode 0600\n"
     "  switchbench-node job.ndjson --name node1    # on each, with its own name\n";
 
-enum { NAME, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
+enum { NAME, CONNECTION, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 
 /* Read the options: the value of each; "": it is given and takes none; NULL: it is not given. */
 static int parse_options(int argc, char **argv, const char *said[WORDS], struct err *err)
@@ -38,7 +36,6 @@ static int parse_options(int argc, char **argv, const char *said[WORDS], struct 
     static const struct option known[] = {
         {"name", required_argument, NULL, NAME},
         {"connection", required_argument, NULL, CONNECTION},
-        {"reach", required_argument, NULL, REACH},
         {"plan", no_argument, NULL, PLAN},
         {"version", no_argument, NULL, VERSION},
         {"help", no_argument, NULL, HELP},
@@ -74,10 +71,7 @@ int main(int argc, char **argv)
                      strerror(errno));
     if (rc == 0 && sodium_init() < 0)
         rc = err_set(&err, -ENOSYS, "libsodium can't be initialised");
-    if (rc == 0 && said[REACH] != NULL) {
-        rc = control_check(said[REACH], stdin, stdout, &err);
-        status = rc < 0 ? err_status(rc) : 0;
-    } else if (rc == 0) {
+    if (rc == 0) {
         const struct run_conf conf = {said[FILE_NAME], said[NAME], said[PLAN] != NULL};
 
         status = run(&conf, &err);

@@ -288,8 +288,7 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     (other / "mtu").write_text("1400\n")
     (other / "operstate").write_text(Path("/sys/class/net/lo/operstate").read_text())
     fake_ssh.write_text(ssh_script(LOCAL_SSH.format(folder=other)))
-    no_port = "echo switchbench-node: no control port here >&2; exit 3"
-    engine = program(tmp_path / "engine", f"#!/bin/sh\n{VERSION}\n{no_port}\n")
+    engine = program(tmp_path / "engine", f"#!/bin/sh\n{VERSION}\n")
     ports = {"e0": {"network": "n", "iface": "lo", "line_rate": "1Gbit"}}
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in range(1, 4)}}
     hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)}, control=control)
@@ -301,11 +300,7 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     assert found["engine"] == doctor.HostComparison("engine", __version__, {})
     assert found["kernel"] == doctor.HostComparison("kernel", platform.release(), {})
     assert found["e0 driver"] == doctor.HostComparison("e0 driver", "-", {})
-    heard = found["control port"]
-    assert heard.differ["node1"] == heard.differ["node2"] == "no control port here"
-    assert heard.differ["node4"].startswith("control.address: cannot resolve node4 of node4")
-    differ = [row.name for row in rows if row.differ]
-    assert differ in (["e0 mtu", "control port"], ["e0 speed", "e0 mtu", "control port"])
+    assert [row.name for row in rows if row.differ] in (["e0 mtu"], ["e0 speed", "e0 mtu"])
     assert list(silent) == ["node3"]
     assert silent["node3"].startswith("it can't be reached (")
     with pytest.raises(ConfigurationError, match="this command needs ssh"):
@@ -322,13 +317,11 @@ def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> doctor.Survey:
 
 
 @pytest.mark.rows
-def test_engines_that_do_not_report_which_hosts_they_reached(
-    tmp_path: Path, fake_ssh: Path, monkeypatch: pytest.MonkeyPatch, script: str, row: str, why: str
+def test_engines_that_are_not_this_version(
+    tmp_path: Path, fake_ssh: Path, script: str, why: str
 ) -> None:
-    if script.endswith("sleep 60"):  # any other engine reports or ends, however busy the machine
-        monkeypatch.setattr(doctor, "_LIMIT_S", 1.0)
-    survey = doctors(tmp_path, fake_ssh, script.replace("VERSION", VERSION))
-    (found,) = (one for one in survey.rows if one.name == row)
+    survey = doctors(tmp_path, fake_ssh, script)
+    (found,) = (one for one in survey.rows if one.name == "engine")
     assert found.differ.keys() == {"node1", "node2"}
     way = why.format(engine=tmp_path / "engine")
     assert all(said.startswith(way) for said in found.differ.values())

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -225,36 +223,3 @@ def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
     for at, one in enumerate(two.nodes):
         assert one.wait(TIMEOUT_S) == 3
         assert two.end(at)[1] in ("heartbeat-timeout", "peer")
-
-
-def test_nodes_of_the_run_are_found_on_the_control_network() -> None:
-    """Two nodes answer, one address is silent, and one sender lacks the token."""
-    here, there = nodekit.free_addresses()
-    token = "5" * 32
-    partners = f"{here}\n{there}\n127.0.0.1:9\n"
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    words = [str(find_engine()), "--reach"]
-    with (
-        subprocess.Popen([*words, here], **pipes) as one,
-        subprocess.Popen([*words, there], **pipes) as other,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
-    ):
-        said = []
-        for process in (one, other):
-            process.stdin.write(f"{token}\n{partners}\n")
-            process.stdin.flush()
-        for process in (one, other):
-            said.append(json.loads(process.stdout.readline()))
-        stranger.settimeout(0.3)
-        stranger.sendto(b"6" * 104, ("127.0.0.1", int(here.rpartition(":")[2])))
-        with pytest.raises(TimeoutError):
-            stranger.recv(64)
-        for process in (one, other):
-            process.stdin.close()
-            assert process.wait(TIMEOUT_S) == 0
-    assert [one["answered"] for one in said] == [[0, 1], [0, 1]]
-    assert all(abs(one["realtime_ns"] / 1e9 - time.time()) < 60 for one in said)
-    taken = node("--reach", "192.0.2.1:7600")
-    assert taken.returncode == 3
-    assert "the control address 192.0.2.1:7600 can't be used: " in taken.stderr
-    assert node("--reach", "nowhere").returncode == 2

@@ -2,38 +2,31 @@
 """Checks of this machine, and the comparison of a site's hosts, with a remedy for each deficiency.
 
 Nothing is changed. The hosts of a site are asked over ssh for the properties that should be alike.
-Their control network is really tested: each host's engine binds its control address, sends requests
-to all others by UDP and answers theirs. The clocks' agreement is measured on the way.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import resource
-import secrets
 import shlex
 import socket
 import subprocess
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import __version__
-from ..base.errors import ConfigurationError, RunError, some
+from ..base.errors import ConfigurationError, RunError
 from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE, find_engine
 from ..base.transports import TRANSPORTS
 from ..labs import namespaces
 from ..labs.devices import missing
-from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
-from ..run.launch.far import Answer, at_once, end, folded, last_words, pipe_of, read_until
-from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure
+from ..run.launch.far import Answer, folded
+from ..run.launch.ssh import FAILED, OpenSsh, failure, lack
 from ..topology import cabling
 from .push import is_collected
 from .push import libraries as linked_libraries
@@ -95,19 +88,12 @@ def _keepers(text: str) -> str:
 
 
 _GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
-_NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # prefix of an IPv4 address
 
 
-def _gids(layer: str | None, *texts: str | None) -> str:
+def _gids(layer: str | None, *types: str | None) -> str:
     """Return the kinds of a port's GIDs by index: an index must mean the same kind on all hosts."""
-    found = []
-    for i, (gid, kind) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
-        if gid and gid != _NO_GID:
-            family = "IPv4" if gid.startswith(_MAPPED) else "IPv6"
-            found.append(f"{i}: {kind} {family}" if kind else f"{i}: {family}")
-    kinds = ", ".join(found) or "none"
-    has_version_2 = any("RoCE v2" in kind for kind in found)
+    kinds = ", ".join(f"{i}: {kind}" for i, kind in enumerate(types) if kind) or "none"
+    has_version_2 = "RoCE v2" in kinds
     return kinds if layer != "Ethernet" or has_version_2 else f"none of RoCE version 2 ({kinds})"
 
 
@@ -125,9 +111,7 @@ _FACTS = {
     ).items()
 }
 _IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
-_GID_FILES = [
-    f"{_IB_PORT}/{kind}/{i}" for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")
-]
+_GID_FILES = [f"{_IB_PORT}/gid_attrs/types/{i}" for i in range(_GIDS)]
 _FACTS["rdma"].append(Fact("rdma gids", (f"{_IB_PORT}/link_layer", *_GID_FILES), _gids))
 _OF_PORT = ("iface", "pci", "rdma")  # keys that identify a port
 
@@ -257,31 +241,35 @@ def _engine() -> Iterator[HostCheck]:
     yield _check("libraries", NOTE if absent else OK, detail, packages)
 
 
+_RAW = ("cap_net_raw", "cap_net_admin")
+# Raw sockets: name, family, capabilities for a port on it, and the kernel's option.
+_SOCKETS = (
+    ("AF_PACKET", int(socket.AF_PACKET), _RAW, "CONFIG_PACKET"),
+    ("AF_XDP", _AF_XDP, (*_RAW, "cap_bpf", "cap_ipc_lock", "cap_sys_admin"), "CONFIG_XDP_SOCKETS"),
+)
+
+
 def _packet_sockets() -> Iterator[HostCheck]:
-    raw = "cap_net_raw,cap_net_admin"
-    yield _try_socket("AF_PACKET", int(socket.AF_PACKET), raw, "CONFIG_PACKET")
-    more = f"{raw},cap_bpf,cap_ipc_lock,cap_sys_admin"
-    yield _try_socket("AF_XDP", _AF_XDP, more, "CONFIG_XDP_SOCKETS")
+    for name, family, capabilities, option in _SOCKETS:
+        code = _open_raw(family)
+        if code in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
+            lack = "this kernel has no such socket"
+            yield HostCheck("dpdk", name, LACK, lack, f"a kernel with {option}")
+        elif code or not all(namespaces.has_capability(_CAPABILITIES[one]) for one in capabilities):
+            remedy = f"run as root, by sudo for example (it needs {','.join(capabilities)})"
+            remedy += "; labs work without this" if name == "AF_PACKET" else ""
+            yield HostCheck("dpdk", name, LACK, "not permitted to this user", remedy)
+        else:
+            yield HostCheck("dpdk", name, OK)
 
 
-def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostCheck:
-    """Return the check of a raw socket of a family, and of the capabilities for a port on it."""
+def _open_raw(family: int) -> int:
+    """Open a raw socket; return the error's number, 0 for success."""
     try:
-        _open_raw(family)
-        if all(namespaces.has_capability(_CAPABILITIES[name]) for name in capabilities.split(",")):
-            return HostCheck("dpdk", name, OK)
+        socket.socket(family, socket.SOCK_RAW, 0).close()
     except OSError as error:
-        if error.errno in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT):
-            remedy = f"a kernel with {option}"
-            return HostCheck("dpdk", name, LACK, "this kernel has no such socket", remedy)
-    remedy = f"run as root, by sudo for example (it needs {capabilities})"
-    if name == "AF_PACKET":
-        remedy += "; labs work without this"
-    return HostCheck("dpdk", name, LACK, "not permitted to this user", remedy)
-
-
-def _open_raw(family: int) -> None:
-    socket.socket(family, socket.SOCK_RAW, 0).close()
+        return error.errno or errno.EIO
+    return 0
 
 
 def _hugepages() -> Iterator[HostCheck]:
@@ -348,94 +336,6 @@ _EXAMINERS: tuple[Callable[[], Iterator[HostCheck]], ...] = (
 )
 
 
-# --- control network ------------------------------------------------------------------------------
-
-
-ALL_HEARD = "reached by all hosts"
-SYNCHRONIZED = "synchronized"
-ONE_CLOCK = "within 0.1 s"
-_TOKEN_BYTES = 16
-_LIMIT_S = 10.0  # limit of a check; the engine itself waits 3 s
-_LINE_MOST = 1 << 20  # bytes: more than the numbers of all hosts
-_SHOWN = 60  # shown bytes of an unreadable answer
-_CLOCK_S = 0.1  # longer than the delay of a login
-
-
-def engines_and_control(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
-    """Return engine, control port, clock and time of day of each host, in words, by row.
-
-    The hosts test the control network among themselves. A host without a usable engine has only the
-    row `engine`; one that cannot run the test has the reason in the row `control port`.
-    """
-    addresses: dict[str, str] = {}
-    ports: dict[str, str] = {}
-    for process in processes:
-        try:
-            address = numeric_address(process.name, process.control["address"])
-            host, _, port = address.rpartition(":")
-            addresses[process.name] = f"{host}:{int(port) or BY_HAND_UDP_PORT}"
-        except ConfigurationError as error:
-            ports[process.name] = str(error)
-    launcher = SshLauncher(site, lambda process: ["--reach", addresses.get(process.name, "")])
-    with closing(launcher):
-        missing = launcher.gather(processes)
-        able = [process for process in processes if process.name not in missing]
-        there = {one.name: launcher.start(one, ()) for one in able if one.name in addresses}
-        partners = [secrets.token_hex(_TOKEN_BYTES), *(addresses[host] for host in there), "", ""]
-        engines = list(there.values())
-        try:
-            for popen in engines:
-                with suppress(BrokenPipeError):  # the process has ended; its output has the reason
-                    pipe_of(popen.stdin).write("\n".join(partners).encode())
-            deadline_s = time.monotonic() + _LIMIT_S
-            found = at_once(lambda one: _report(one, deadline_s), engines, len(engines), engines)
-        finally:
-            end(engines)
-    reports = dict(zip(there, found, strict=True))
-    ports |= {host: one for host, one in reports.items() if isinstance(one, str)}
-    said = {host: one for host, one in reports.items() if not isinstance(one, str)}
-    unheard = {
-        host: [other for place, other in enumerate(there) if place not in answered]
-        for host, (answered, _, _) in said.items()
-    }
-    heard = {
-        host: f"no UDP answer from {some(others)}" if others else ALL_HEARD
-        for host, others in unheard.items()
-    }
-    return {
-        "engine": {process.name: __version__ for process in able} | missing,
-        "control port": heard | {host: why for host, why in ports.items() if host not in missing},
-        "clock": {host: clock for host, (_, clock, _) in said.items()},
-        "time": {host: off for host, (_, _, off) in said.items()},
-    }
-
-
-def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int], str, str] | str:
-    """Return the hosts that answered one engine, with its clock and its time of day.
-
-    After a failure, return its reason instead.
-    """
-    text, is_in_time = read_until(
-        popen, lambda text: b"\n" in text or len(text) > _LINE_MOST, deadline_s
-    )
-    now_s = time.time()
-    if not is_in_time:
-        return f"its engine did not report within {_LIMIT_S:.0f} s which hosts it reached"
-    if not text:
-        words = last_words(popen)
-        return words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
-    line = text.partition(b"\n")[0]
-    try:
-        one = json.loads(line)
-        off_s = one["realtime_ns"] / 1e9 - now_s
-        clock = SYNCHRONIZED if one["synchronized"] else f"not {SYNCHRONIZED}"
-        off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
-        return [int(place) for place in one["answered"]], clock, off
-    except (ValueError, LookupError, TypeError):
-        shown = line[:_SHOWN].decode(errors="replace").strip()
-        return f"its engine printed an unexpected line ({shown!r})"
-
-
 # --- hosts of a site ------------------------------------------------------------------------------
 
 
@@ -495,7 +395,11 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             cable = cabling.compared_cable(port, seen)
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
-    values |= engines_and_control(site, [one for one in processes if one.name not in silent])
+    asked = [process.name for process in processes if process.name not in silent]
+    engines = way.run_on_hosts({host: way.node(host, ["--version"]) for host in asked}, _SLACK_S)
+    values["engine"] = {
+        host: lack(host, engines[host], way.engine) or __version__ for host in asked
+    }
     rows = [_row(name, found) for name, found in values.items() if found]
     return Survey(rows, silent, [*unfit(processes, values)])
 
@@ -506,10 +410,6 @@ _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "hugepages": (
         lambda value: value.isdigit() and int(value) > 0,
         "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages`",
-    ),
-    "clock": (
-        lambda value: value == SYNCHRONIZED,
-        "one-way delays are uncertain by more than needed: run chronyd or ptp4l on these hosts",
     ),
     "link": (
         lambda value: value in ("up", "unknown"),
@@ -538,18 +438,10 @@ def _row(name: str, values: Mapping[str, str]) -> HostComparison:
 
     Of several most frequent values, the first host's counts.
     """
-    usual = _RIGHT.get("cable" if name.endswith(" cable") else name)
-    if usual is None:
-        ((usual, _),) = Counter(values.values()).most_common(1)
+    ((usual, _),) = Counter(values.values()).most_common(1)
+    if name == "engine" or name.endswith(" cable"):
+        usual = __version__ if name == "engine" else cabling.AS_SAID
     return HostComparison(name, usual, {h: value for h, value in values.items() if value != usual})
-
-
-_RIGHT = {
-    "engine": __version__,
-    "control port": ALL_HEARD,
-    "time": ONE_CLOCK,
-    "cable": cabling.AS_SAID,
-}
 
 
 # --- files of hosts -------------------------------------------------------------------------------

@@ -80,29 +80,6 @@ def pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def is_readable(stream: IO[Any], deadline_s: float) -> bool:
-    """Wait until a pipe has data or ends, or until a deadline (monotonic); return true in time."""
-    poll = select.poll()
-    poll.register(stream, select.POLLIN)
-    return bool(poll.poll(1000 * max(0.0, deadline_s - time.monotonic())))
-
-
-def read_until(
-    popen: subprocess.Popen[bytes], is_enough: Callable[[bytes], bool], deadline_s: float
-) -> tuple[bytes, bool]:
-    """Read a process's output until `is_enough` accepts it or it ends.
-
-    Return the output, and true if this was before the deadline.
-    """
-    text, output = b"", pipe_of(popen.stdout)
-    while is_readable(output, deadline_s):
-        chunk = os.read(output.fileno(), 1 << 16)
-        text += chunk
-        if not chunk or is_enough(text):
-            return text, True
-    return text, False
-
-
 def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
     """Return the lines that a process has written on standard error so far."""
     log = pipe_of(popen.stderr)
@@ -368,19 +345,20 @@ class FarLauncher(Launcher):
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
         """Wait until a node prints its version; return the reason for a failure, or None."""
-
-        def lines(text: bytes) -> list[str]:
-            return text.decode(errors="replace").splitlines()
-
-        def is_greeted(text: bytes) -> bool:
-            return any(map(greeted, lines(text[: text.rfind(b"\n") + 1])))
-
-        text, is_in_time = read_until(popen, is_greeted, time.monotonic() + self.limit_s)
-        if is_greeted(text):
-            return self.lack(host, Answer(0, lines(text)))
+        output, text, is_over = pipe_of(popen.stdout), b"", False
+        deadline_s = time.monotonic() + self.limit_s
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
+        while not is_over and poll.poll(1000 * max(0.0, deadline_s - time.monotonic())):
+            chunk = os.read(output.fileno(), 1 << 16)
+            text, is_over = text + chunk, not chunk
+            whole = text[: text.rfind(b"\n") + 1].decode(errors="replace").splitlines()
+            if any(map(greeted, whole)):
+                return self.lack(host, Answer(0, text.decode(errors="replace").splitlines()))
         with suppress(subprocess.TimeoutExpired):
-            popen.wait(_LEAVE_S if is_in_time else 0)
-        return self.lack(host, Answer(popen.poll(), lines(text), last_words(popen)))
+            popen.wait(_LEAVE_S if is_over else 0)
+        lines = text.decode(errors="replace").splitlines()
+        return self.lack(host, Answer(popen.poll(), lines, last_words(popen)))
 
     def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Return the node process that `gather` started for a process of the site."""

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -235,14 +235,10 @@ def _is_known(process: Process) -> bool:
 class SshLauncher(FarLauncher):
     """Launcher of nodes by ssh."""
 
-    def __init__(
-        self,
-        site: Site,
-        words: Callable[[Process], Sequence[str]] = lambda one: ["--name", one.name],
-    ) -> None:
-        """Read the site's settings; `words` returns the arguments of a node's engine."""
+    def __init__(self, site: Site) -> None:
+        """Read the site's settings."""
         find_client()
-        self._way, self._words = OpenSsh.of(site), words
+        self._way = OpenSsh.of(site)
         super().__init__(self._way.engine)
         self.fanout, self.limit_s = self._way.fanout, self._way.timeout_s + _LOGIN_S
 
@@ -260,7 +256,7 @@ class SshLauncher(FarLauncher):
     def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Log in at a host, and start the engine."""
         name = process.name
-        return self.run(process, self._way.node(name, self._words(process), announced=True))
+        return self.run(process, self._way.node(name, ["--name", name], announced=True))
 
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return the failure of ssh, the host or its engine in words; None for success."""
