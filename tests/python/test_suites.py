@@ -491,7 +491,7 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(planned: Planned, name: 
     assert rates.data[0]["name"] == "theoretical max"
     sizes, max_fps = (unpacked(rates.data[0][axis]) for axis in "xy")
     assert (sizes[0], sizes[-1]) == (64, 1518)
-    # A curve: line rate / (8 x (size + 20)) at each size between the two.
+    # The line rate / (8 x (size + 20)) at each size.
     assert max_fps * 8 * (sizes + 20) == pytest.approx(run.site.ports[0].line_rate_bps)
     # Of one size the axis of rates begins at 0: between 1,000 and 2,000 it would have no tick.
     assert rates.layout["yaxis"]["type"] == "log"

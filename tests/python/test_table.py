@@ -164,34 +164,6 @@ def test_page_and_terminal_have_the_same_kinds() -> None:
 # --- what stands first on a screen ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_fits_a_terminal_of_80_columns(name: str) -> None:
-    """Runs with long names, many phases and large counts at once."""
-    summary = summary_of(name)
-    summary["run"] |= {"elapsed_s": 98765.4, "remeasured_phases": 12}
-    summary["verdict"] = {
-        "verdict": "INCONCLUSIVE", "passed": 0, "failed": 0, "inconclusive": 1000, "warnings": [],
-        "scope": "", "clauses_sha256": "0", "sentence": "",
-    }  # fmt: skip
-    summary["expectations"] = [{"verdict": "INCONCLUSIVE"}] * 1000
-    for port in summary["ports"]:
-        port |= {"driver": "net_mlx5_vdpa", "switch": "leaf-12-of-hall-2", "suspect": "x"}
-        port["port"] = f"gpu-node-with-a-long-name-{port['port']}"
-    for entry in summary["trials"]:
-        entry["pattern"] = "imported-pattern-of-a-long-name"
-        entry |= {"retransmitted_segments": 10**7, "retransmitted_packets": 10**8}
-        if entry["lost_frames"] is not None:
-            entry |= {"lost_frames": 10**9, "offered_frames": 10**12}
-    limit = {"port": "node1:e0", "shortfall_percent": 12.3, "dropped_frames": None, "reason": ""}
-    summary["trials"][-1]["tester_limited"] = [limit]
-    found = lines(named(summary))
-    assert 4 <= len(found) <= 7
-    for line in found:
-        assert len(line.fitted(68)) <= 68
-        assert line.fitted(68).startswith(line.text[:30])
-        assert line.fitted(1000) == line.text
-
-
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:

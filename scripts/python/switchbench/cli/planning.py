@@ -7,17 +7,14 @@ import argparse
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
-from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from ..base import quantities, transports
 from ..base.errors import ConfigurationError
-from ..base.model import Run
-from ..base.node_names import NAMES_MOST, count
 from ..config import read
 from ..config.read import SITE_OPTIONS, document_of
 from ..plan import documents
@@ -26,6 +23,7 @@ from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
 from . import common
+from .common import TYPES as TYPES
 from .common import load_runnable, print_json
 
 # --- plan -----------------------------------------------------------------------------------------
@@ -45,40 +43,16 @@ def plan_command(args: argparse.Namespace) -> int:
         times = zip(run.searches, run.estimates_s, strict=True)
         trials = tuple(replace(trial, expected_s=took_s) for trial, took_s in times)
         run = replace(run, trials=trials, searches=(), estimates_s=())
-    _refuse_phases(args.phases or (), run)
     if args.job is not None:
         job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
         documents.write_private(args.job, job)
         print(f"{args.job}: the job, with the run's key in it: mode 0600", file=sys.stderr)
-    plan = listing(run, args.phases, everything=args.all or args.json, in_words=not args.json)
+    plan = listing(run, everything=args.all or args.json, in_words=not args.json)
     if args.json:
         print_json(plan)
     else:
-        show_plan(plan, make_console(), args.all, chosen=args.phases is not None)
+        show_plan(plan, make_console(), args.all)
     return 0
-
-
-def _refuse_phases(asked: Sequence[int], run: Run) -> None:
-    """Raise ConfigurationError for phase numbers that no plan of the run has."""
-    phases = max(trial.phases for trial in run.trials)
-    beyond = [number for number in asked if not 0 <= number < phases]
-    if beyond:
-        raise ConfigurationError(
-            f"--phases {RangeSet.fromlist(map(str, beyond))}: the plans have phases 0 to "
-            f"{phases - 1}"
-        )
-
-
-def _ranges(text: str) -> list[int]:
-    if count(text) > NAMES_MOST:
-        raise ValueError(f"{text!r} are more than {NAMES_MOST} phases, the most that a plan has")
-    try:
-        return [int(number) for number in RangeSet(text)]
-    except (RangeSetException, ValueError):
-        raise ValueError(f"{text!r} is not ranges such as 0-3,7") from None
-
-
-TYPES = common.TYPES | {"--phases": _ranges}
 
 
 # --- init -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import groupby
 from typing import TypeVar
@@ -31,23 +31,17 @@ PROBES_PERCENT = 0.1  # max % of line for automatic probes and replies (engine/t
 PORTS_NAMED = 4  # max number of ports named in a sentence
 
 
-def listing(
-    run: Run, phases: Sequence[int] | None = None, everything: bool = True, in_words: bool = False
-) -> dict[str, object]:
+def listing(run: Run, everything: bool = True, in_words: bool = False) -> dict[str, object]:
     """Return the plan of a run as plain values (format: `switchbench plan --help`).
 
-    `phases`: numbers of the phases to list in each plan. `everything`: list all phases and flows.
-    `in_words`: list the flows of a phase as one text for users.
+    `everything`: list all phases and flows. `in_words`: list the flows of a phase as one text for
+    users.
     """
     plans, site, said = _plans(run), run.site, notes(run)
 
     def listed(number: int, trials: list[Trial]) -> dict[str, object]:
         first = trials[0]
-        chosen: Sequence[int]
-        if phases is None:
-            chosen = range(first.phases if everything else min(first.phases, PHASES_SHOWN))
-        else:
-            chosen = [phase for phase in phases if phase < first.phases]
+        chosen = range(first.phases if everything else min(first.phases, PHASES_SHOWN))
         names: dict[int, str] = {}
         networks: dict[int, list[dict[str, object]]] = {}
         for part in first.parts:

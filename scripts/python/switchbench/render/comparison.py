@@ -36,8 +36,6 @@ _MEANINGS = {
     "a=DIR1 a=DIR2, find smaller differences)",
 }
 MOST = 10  # sentences of a list
-# difference in percent that counts as none: frames are read into a window at their own grain
-SAME_PERCENT = 0.5
 _DIGITS = 6  # digits of a figure, as many as the JSON has
 _TIMES = 5.0  # ratio from which on a difference is shown as a factor instead of percents
 
@@ -141,15 +139,7 @@ def _show_reservations(
 def _show_compared(one: Compared, console: Console) -> None:
     names = f"{one.base.name} → {one.other.name}"
     heading(console, f"By pattern: {names}, from and to: {100 * CONFIDENCE:g} % sure")
-    # A change of percent of line rate that only repeats the mean rate's is left out.
-    rates = {row["pair"]: row["percent"] for row in one.rows if row["measure"] == "mean_rate"}
-    rows = [
-        row
-        for row in one.rows
-        if row["measure"] != "of_line"
-        or None in (rate := rates.get(row["pair"]), row["percent"])
-        or abs(row["percent"] - rate) > SAME_PERCENT
-    ]
+    rows = one.rows
     titles = [f"{pair.title}; {pair.samples}" for row in rows for pair in [one.pairs[row["pair"]]]]
     has = {word for row in one.rows for word in (row["reason"], row["verdict"])}
     notes = [words for word, words in _MEANINGS.items() if word in has]

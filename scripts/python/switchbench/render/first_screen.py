@@ -58,16 +58,6 @@ class Line:
             return self.said
         return f"{self.value}{self.between if self.said else ''}{self.said}"
 
-    def fitted(self, width: int) -> str:
-        """Return the text cut to a width in columns: its last parts are replaced by an ellipsis."""
-        if len(self.text) <= width:
-            return self.text
-        kept = self.text.split("; ")
-        while len(kept) > 1 and len("; ".join(kept)) > width - 3:
-            kept.pop()
-        shown = "; ".join(kept)
-        return f"{shown}; …" if len(shown) <= width - 3 else f"{shown[: width - 1]}…"
-
 
 def lines(summary: SummaryDocument) -> list[Line]:
     """Return the lines of the first screen; a quantity that was not measured has no line."""

@@ -81,8 +81,7 @@ class SummaryPrinter:
         console, run = self._console, self._summary["run"]
         say(console, "")
         for line in first_screen.lines(self._summary):
-            room = max(console.width, 80) - 12
-            say(console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
+            say(console, f"{line.label:<12}{line.text}", line.style or "", hang=12)
         for spec in subtests() if self._summary.get("suite") else ():
             # A row without values is among the notes, with its reason.
             self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
@@ -328,8 +327,8 @@ def _path(entry: Entry) -> str:
 PORTS_SHOWN = 24
 
 
-def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> None:
-    """Print the listing of a plan; `chosen`: the options select single phases."""
+def show_plan(plan: Entry, console: Console, everything: bool) -> None:
+    """Print the listing of a plan."""
 
     def table(name: str, rows: Sequence[Entry], more: str = "") -> None:
         if rows:
@@ -387,7 +386,7 @@ def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> 
         heading(console, _title(one, [t for t in plan["trials"] if t["plan"] == one["plan"]]))
         rows = [{**phase, **network} for phase in one["phases"] for network in phase["networks"]]
         left = one["total_phases"] - len(one["phases"])
-        more = f"… {left} more phases (--all, or --phases RANGES)" if left and not chosen else ""
+        more = f"… {left} more phases (--all)" if left else ""
         without = () if len(one["networks"]) > 1 else ("network",)
         show(TABLES["plan_phases"].listed(rows, without), console, notes=(more,))
 

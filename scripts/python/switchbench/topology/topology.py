@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from ..base import source
 from ..base.errors import ConfigurationError, meant
@@ -95,38 +94,21 @@ def parse(
     except ValidationError as error:
         sentences = []
         for item in error.errors():
-            kind = _SENTENCES.get(item["type"])
-            said = kind(item) if kind else item["msg"].lower()
+            words = _WORDS.get(item["type"], "is {!r:.60}: {}")
+            said = words.format(item["input"], item["msg"].lower())
+            if item["type"] == "value_error":
+                said = str(item["ctx"]["error"])
             sentences.append(f"{where}: {'.'.join(map(str, item['loc']))}: {said}")
         raise TopologyError("\n".join(sentences)) from None
     except TopologyError as error:
         raise TopologyError(f"{where}: {error}") from None
 
 
-# Sentences for pydantic's kinds of error; other kinds keep pydantic's sentence.
-_SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
-    "extra_forbidden": lambda error: "unknown key",
-    "missing": lambda error: "is missing",
-    "value_error": lambda error: str(error["ctx"]["error"]),
-    "literal_error": lambda error: (
-        f"is {error['input']!r:.60}; "
-        + (
-            "this version reads format 1"
-            if error["loc"] == ("topology",)
-            else f"valid values are {error['ctx']['expected']}"
-        )
-    ),
-    "string_pattern_mismatch": lambda error: (
-        f"{error['input']!r:.60} is not a name of letters, digits, '.', '_' and '-'"
-    ),
-    "too_short": lambda error: f"needs {error['ctx']['min_length']} or more",
-    "too_long": lambda error: f"takes {error['ctx']['max_length']} at most",
-    "greater_than_equal": lambda error: (
-        f"is {error['input']}; it can't be less than {error['ctx']['ge']}"
-    ),
-    "less_than_equal": lambda error: (
-        f"is {error['input']}; it can't be more than {error['ctx']['le']}"
-    ),
+# Words for pydantic's kinds of error; others have the value that was found, and pydantic's words.
+_WORDS = {
+    "extra_forbidden": "unknown key",
+    "missing": "is missing",
+    "string_pattern_mismatch": "{!r:.60} is not a name of letters, digits, '.', '_' and '-'",
 }
 
 

@@ -15,7 +15,6 @@ from ...base.format import unit_for
 from ...base.model import LATENCY_KINDS, ONE_WAY
 from ...records.rows import Histogram, merged
 from ...records.summary_form import Entry, at, by
-from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (
     SPECS,
@@ -174,7 +173,6 @@ def steps(measured: Measured) -> Iterator[Figure]:
 
 # --- the graphs that the documents of suites ask for ----------------------------------------------
 
-_SMOOTH = 200  # points of a theoretical curve
 # round frame rates, frames/s
 _ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]
 # linear, since rates between two round ones would have no tick
@@ -200,7 +198,7 @@ def suites(measured: Measured) -> Iterator[Figure]:
                 spec, name=name, title=title, x=replace(spec.x, more={"tickvals": sizes}),
                 y=_OF_ONE_SIZE if len(sizes) == 1 else round_ones,
             )  # fmt: skip
-            traces = [Trace("theoretical max", _theoretical(entries))]
+            traces = [Trace("theoretical max", _by_size(entries, "theoretical_max"))]
             ordered = sorted(entries, key=lambda entry: str(entry["variant"]))
             traces += [
                 Trace(f"{value.title}, {variant}", _by_size(some, value.key))
@@ -225,19 +223,3 @@ def suites(measured: Measured) -> Iterator[Figure]:
 def _by_size(entries: Iterable[Entry], key: str) -> Columns:
     points = {entry["size"]: entry["rows"][0].get(key) for entry in entries}
     return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
-
-
-def _theoretical(entries: Sequence[Entry]) -> Columns:
-    """Return the curve of the theoretical maximum rate by frame size.
-
-    The curve needs points between the sizes: on logarithmic axes the maximum lies above a straight
-    line, which results could cross.
-    """
-    found = _by_size(entries, "theoretical_max")
-    (low, *_), (*_, high) = found["size"], found["size"]
-    known = [(size, fps) for size, fps in zip(*found.values(), strict=True) if fps]
-    if low == high or not known:
-        return found
-    size, fps = known[0]
-    sizes = np.geomspace(low, high, _SMOOTH)
-    return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}

@@ -131,7 +131,7 @@ def _of_run(state: RunState) -> _Figures:
         ("completed_phases", "Phases that have ended on all nodes.", state.phases_done),
         ("expected_frames", "Frames that were sent in all phases that have ended.", sent),
         ("lost_frames", "Frames that did not arrive, in all phases that have ended.", lost),
-        ("events", "Events so far, such as a phase that lost frames or a link that went down.",
+        ("events", "Events so far, such as a link that went down.",
          state.event_count),
     )  # fmt: skip
 

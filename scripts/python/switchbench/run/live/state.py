@@ -20,9 +20,6 @@ from ...base.model import Run, Trial
 from ...records.schema import Record
 from ...records.summary_form import FindingEntry
 
-JUDGED = ("duplicated", "reordered", "corrupted")
-
-
 PortRates = tuple[float | None, float | None, float | None]
 """Rates of a port in a window: offered and delivered payload, delivered as its line carries it.
 
@@ -39,19 +36,8 @@ class PhaseLoss:
     phase: int
     sent: Counter[str] = field(default_factory=Counter)  # frames, by destination
     lost: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)  # errors by the names in JUDGED
     rates: dict[str, PortRates] = field(default_factory=dict)
     times: dict[str, Mapping[str, float]] = field(default_factory=dict)  # latency by kind, in us
-
-    @property
-    def sentence(self) -> str | None:
-        """Return the phase's losses and errors as a sentence; None if there are none."""
-        counts = {"lost": self.lost.total()} | self.judged
-        words = [f"{count:,} {what}" for what, count in counts.items() if count]
-        if not words:
-            return None
-        where = f"trial {self.trial}, phase {self.phase}"
-        return f"{where}: of {self.sent.total():,} frames {', '.join(words)}"
 
 
 def phase_loss(ended: EndedPhase) -> PhaseLoss:
@@ -78,8 +64,6 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
         ):
             sums = m.sum_by_port(ports, counts)
             counter.update({port: int(count) for port, count in sums.items() if count is not None})
-        for name in JUDGED:
-            loss.judged[name] += int(m.or_zero(counted[name]).sum())
     return loss
 
 
@@ -197,7 +181,8 @@ class RunState:
             port.line_bps = rate_bps or port.line_bps
         elif kind == "event":
             words = (record.get("port"), record.get("kind"), record.get("text"))
-            self._happened(": ".join(str(word) for word in words if word))
+            self.events.append(": ".join(str(word) for word in words if word))
+            self.event_count += 1
         return None
 
     def turn(self) -> None:
@@ -239,8 +224,6 @@ class RunState:
             port.phase_lost = ended.lost[port.name] if port.phase_sent else None
             port.sent += port.phase_sent
             port.lost += port.phase_lost or 0
-        if ended.sentence:
-            self._happened(ended.sentence)
         trial = self.trial
         if trial is not None and (trial.id, trial.repeat) == (ended.trial, ended.repeat):
             for name, rates in ended.rates.items():  # of the whole window
@@ -249,10 +232,6 @@ class RunState:
                     port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
                     port.settled = True
         return ended
-
-    def _happened(self, sentence: str) -> None:
-        self.events.append(sentence)
-        self.event_count += 1
 
     def _enter(self, record: Record) -> bool:
         """Begin the record's phase if it is new.
