@@ -203,8 +203,15 @@ def try_key(key: Path) -> None:
 
 
 def _signature(message: Path, key: Path) -> bytes:
-    words = ("-f", str(key), "-n", NAMESPACE)
-    return _ssh_keygen(message, f"{key} can't sign as a secret key of ssh-keygen", "sign", *words)
+    """Sign a message; refuse a file that is no key, which ssh-keygen reports as missing."""
+    try:
+        text = key.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{key} can't be read: {error.strerror}") from None
+    # ssh-keygen takes a public key if ssh-agent has the secret key.
+    if b"PRIVATE KEY-----" not in text and not text.startswith((b"ssh-", b"ecdsa-", b"sk-")):
+        raise ConfigurationError(f"{key} is not a secret key of ssh-keygen")
+    return _ssh_keygen(message, f"{key} can't sign", "sign", "-f", str(key), "-n", NAMESPACE)
 
 
 def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
