@@ -352,11 +352,13 @@ class _Axis:
         """Return the figure of a map with lines between modules.
 
         Colours reach from 0 to `full`, or to the greatest value if that is more or `full` is
-        unknown.
+        unknown. The menu's second choice is the range of the values: it shows small differences
+        between ports, which 0 to `full` hides.
         """
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
         cells = cells[np.ix_(self.places, self.places)]
-        top = max(float(np.nanmax(cells)), full or 0.0)
+        low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+        top = max(high, full or 0.0)
         trace = {
             "type": "heatmap",
             "z": packed(coarse(cells)),
@@ -370,6 +372,13 @@ class _Axis:
             "zmax": top,
             **more,
         }
+        ranges = (("from 0", 0.0, top), ("differences", min(low, 0.98 * high), high))
+        buttons = [
+            {"label": label, "method": "restyle", "args": [{"zmin": least, "zmax": most}]}
+            for label, least, most in ranges
+        ]
+        menu = {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons}
+        menu |= {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
         what = ", the intended load" if full == top else ""
         colours = f"Colours reach from 0 to {format.digits(top)} {unit}{what}."
         side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
@@ -377,6 +386,7 @@ class _Axis:
         inner, end = [begin for _, begin, _ in self.bounds[1:]], len(self.names) - 0.5
         above = {"y": 1.0, "xref": "x", "yref": "paper", "yanchor": "bottom", "showarrow": False}
         layout = {
+            "updatemenus": [menu],
             "xaxis": side
             | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
             "yaxis": side | titled("Source", autorange="reversed", scaleanchor="x"),
