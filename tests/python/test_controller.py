@@ -497,7 +497,7 @@ def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
 
 
 def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
-    """The command was killed in the middle of it: `table` puts the records in order."""
+    """The command was killed in the middle of it: `table --again` puts the records in order."""
     bench = busy_bench(tmp_path / "run", 1)
     outcome = bench.conduct(node1="busy")
     events = rows_in(bench.path, "events")
@@ -506,7 +506,9 @@ def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
     run = replace(bench.run, again=outcome.again)
     write_plan(bench.path, run)
     begun = {"errors": [], "exit_status": 3, "run": about()}
-    summary = remade(read_plan(bench.path), bench.path, begun)
+    read = remade(read_plan(bench.path), bench.path, begun)  # its second try is a trial of its own
+    assert [bool(entry["tester_limited"]) for entry in read["trials"]] == [True, False, True]
+    summary = remade(read_plan(bench.path), bench.path, begun, keep=True)
     assert [bool(entry["tester_limited"]) for entry in summary["trials"]] == [True, False]
     assert "remeasured_phases" not in summary["run"]
 
