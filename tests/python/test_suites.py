@@ -81,7 +81,8 @@ def planned(tmp_path: Path) -> Planned:
     ) -> Run:  # fmt: skip
         suite, *subtests = named.split()
         text = f"{lab}suite: {suite}\n{more}\n"
-        text += f"subtests: [{', '.join(subtests)}]\n" if subtests else ""
+        tests = ", ".join(f"{{subtest: {one}}}" for one in subtests)
+        text += f"tests: [{tests}]\n" if subtests else ""
         text += f"frame_size: {size}\n" if size else ""
         text += f"suite_parameters: {parameters}\n" if parameters else ""
         return compile_text(tmp_path, text)

@@ -29,7 +29,7 @@ def measured(
     folder: Path, suite: str, where: dict[str, Any], *subtests: str, **more: Any
 ) -> runs.Result:
     """Run a suite, or some of its subtests, to its end."""
-    some = {"subtests": list(subtests)} if subtests else {}
+    some = {"tests": [{"subtest": one} for one in subtests]} if subtests else {}
     done = runs.run(folder, {"suite": suite, "site": where} | some | more).complete
     return done
 

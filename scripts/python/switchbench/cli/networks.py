@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands on a network's graph: `topology show`, `topology import`, `predict` and `locate`."""
+"""Commands on a network's graph: `topology import`, `predict` and `locate`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from rich.console import Console
 from ..analysis.summary import gather
 from ..base import format, quantities
 from ..base.errors import ConfigurationError
-from ..base.format import bit_rate
 from ..base.model import SCHEDULE
 from ..base.node_names import node_set
 from ..base.source import read_regular
@@ -42,7 +41,6 @@ from ..render.printer import (
     count,
     heading,
     listed,
-    make,
     make_console,
     note_lines,
     say,
@@ -50,37 +48,12 @@ from ..render.printer import (
     text,
 )
 from ..topology import cabling, ibnetdiscover, topology
-from ..topology.fabric import arithmetic, from_topology, wired
+from ..topology.fabric import from_topology, wired
 from ..topology.topology import parse
 from . import common
 from .common import load_run, print_json
 
 # --- topology -------------------------------------------------------------------------------------
-
-
-def topology_show_command(args: argparse.Namespace) -> int:
-    """Print the static figures of a topology."""
-    fabric = from_topology(topology.load(str(args.topology)))
-    figures = arithmetic(fabric)
-    if args.json:
-        print_json(asdict(figures))
-        return 0
-    counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
-    rows = {
-        "hosts, switches, cables": counts,
-        "diameter": f"{figures.diameter} links (mean {figures.mean_distance:.2f})",
-        "a host's access": bit_rate(figures.access_bps),
-    }
-    for level in figures.levels:  # a level's links to other levels, and its oversubscription
-        ways = {"down": level.down_bps, "up": level.up_bps, "across": level.across_bps}
-        words = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps or way == "down"]
-        if level.worst is not None:
-            words.append(f"oversubscribed {level.worst:.4g} to 1")
-        rows[f"level {level.level}, switches: {level.switches}"] = ", ".join(words)
-    lines = [{"figure": title, "value": words} for title, words in rows.items()]
-    columns = (text("", "figure"), text(fabric.name, "value"))
-    show(make("topology", "", "", columns, lines, "none"), make_console())
-    return 0
 
 
 _MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB

@@ -461,6 +461,13 @@ def _hosts(value: object) -> list[str]:
     return list(texts)
 
 
+def _order(value: object) -> str | list[str]:
+    """Parse the rank order of ports: a word, or a list of node sets of ports or hosts."""
+    if not isinstance(value, list) and value not in ("host", "port"):
+        raise needed(value, "host, port, or a list of all ports is needed")
+    return value if isinstance(value, str) else list(map(word, several(value)))
+
+
 def _wiring(value: object) -> dict[str, tuple[str, str]]:
     """Parse wiring: a mapping of ports to a switch and its port."""
     if not isinstance(value, dict):
@@ -520,6 +527,7 @@ Groups = Annotated[NamedGroups, PlainValidator(_groups), PlainSerializer(_writte
 Flows = Annotated[tuple[Flow, ...], PlainValidator(_flows), PlainSerializer(_written_flows)]
 Swept = Annotated[dict[str, list[Any]], PlainValidator(_swept)]
 Hosts = Annotated[list[str], PlainValidator(_hosts)]  # node sets
+Order = Annotated[str | list[str], PlainValidator(_order)]
 Cores = Annotated[tuple[int, ...], PlainValidator(cores), PlainSerializer(list)]
 RdmaPort = Annotated[str, PlainValidator(_rdma_port)]
 IpAddress = Annotated[str, _ip_address(4, "198.18.0.1/16")]

@@ -97,39 +97,27 @@ def make_networks(
     model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Networks:
     """Return the ports of each network in rank order."""
-    order = model.rank_order
-    if model.listed is not None and order != "listed":
-        raise place.problem(("listed",), f"has no effect with rank_order: {order}")
+    order, found = model.rank_order, list[Port]()
     if order == "port":
         own = {port.name: port.name.removeprefix(f"{port.host}:") for port in ports}
         kinds = list(dict.fromkeys(own.values()))
         ports = sorted(ports, key=lambda port: kinds.index(own[port.name]))
-    elif order == "listed":
-        ports = _listed(model.listed, ports, names, place)
+    elif isinstance(order, list):
+        for i, text in enumerate(order):
+            with place.at("rank_order", i):
+                found += names.ports(text)
+        named = [port.name for port in found]
+        if (twice := first_double(named)) is not None:
+            raise place.problem(("rank_order",), f"duplicate port {twice}")
+        known = set(named)
+        if missing := [port.name for port in ports if port.name not in known]:
+            text = f"leaves out {some(missing)}, but every port needs a rank"
+            raise place.problem(("rank_order",), text)
+        ports = found
     networks: dict[str, list[Port]] = {}
     for port in ports:
         networks.setdefault(port.network, []).append(port)
     return {network: tuple(members) for network, members in networks.items()}
-
-
-def _listed(
-    texts: Sequence[str] | None, ports: Sequence[Port], names: Names, place: SitePlace
-) -> Sequence[Port]:
-    if not texts:
-        raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")
-    found: list[Port] = []
-    for i, text in enumerate(texts):
-        with place.at("listed", i):
-            found += names.ports(text)
-    named = [port.name for port in found]
-    twice = first_double(named)
-    if twice is not None:
-        raise place.problem(("listed",), f"duplicate port {twice}")
-    known = set(named)
-    missing = [port.name for port in ports if port.name not in known]
-    if missing:
-        raise place.problem(("listed",), f"leaves out {some(missing)}, but every port needs a rank")
-    return found
 
 
 # --- members --------------------------------------------------------------------------------------

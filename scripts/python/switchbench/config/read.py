@@ -233,9 +233,7 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """Return the effective configuration as a plain mapping."""
     model = reading.model
-    changes: dict[str, object] = dict.fromkeys(
-        (*schema.Settings.model_fields, "site", "tests", "subtests")
-    )
+    changes: dict[str, object] = dict.fromkeys((*schema.Settings.model_fields, "site", "tests"))
     changes |= {"seed": reading.seed, "suite_parameters": None}
     if model.suite is not None:
         used = SUITES[model.suite].uses

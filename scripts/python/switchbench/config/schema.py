@@ -308,8 +308,7 @@ class SiteControl(LabControl):
 class RankOrder(Strict):
     """Rank order of ports, and groups of ports, common to labs and sites."""
 
-    rank_order: Literal["host", "port", "listed"] = "host"
-    listed: list[value.Name] | None = None
+    rank_order: value.Order = "host"
     groups: dict[str, value.Hosts] | None = None
 
 
@@ -429,7 +428,6 @@ class Configuration(Settings):
     about: About | None = None
     expect: list[Expectation] | None = None
     suite: Suite | None = None
-    subtests: value.Axis[value.Name] | None = None
     suite_parameters: dict[str, value.SuiteValue] | None = None
     device_reset: DeviceResetKeys | None = None
     time_limit: value.Duration | None = None

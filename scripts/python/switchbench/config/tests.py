@@ -18,7 +18,7 @@ from ..base.errors import ConfigurationError, listed, meant, shown, unknown_key
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..search.suites import SUITES
-from ..search.suites.declaration import Suite, SuiteParameters, extra_share
+from ..search.suites.declaration import SuiteParameters, extra_share
 from . import rules
 from .fields import Flow
 from .rules import without_effect
@@ -55,26 +55,6 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
     return found
 
 
-def subtest_names(document: Document, model: Configuration) -> list[str]:
-    """Return the subtests of a suite for a configuration without tests, in the document's order."""
-    assert model.suite is not None
-    suite = SUITES[model.suite]
-    if model.subtests is None:
-        able = model.device_reset is not None
-        return [
-            each.name for each in suite.subtests if not each.by_name and (able or not each.resets)
-        ]
-    for number, name in enumerate(model.subtests):
-        _refuse_unknown(document, ("subtests", number), suite, name)
-        if suite.subtest(name).resets and model.device_reset is None:
-            raise document.problem(
-                ("subtests", number),
-                f"{name} needs the command that resets the device: "
-                "device_reset: {command: [program, argument]}",
-            )
-    return [each.name for each in suite.subtests if each.name in model.subtests]
-
-
 CHOSEN_BY_SUITES = ("repeat", "window")
 
 
@@ -87,7 +67,7 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
     if named:
         idle.append((("pattern",), f": suite {model.suite} chooses what is sent"))
     else:
-        idle.append((("subtest", "variant", "subtests"), " without a document's `suite`"))
+        idle.append((("subtest", "variant"), " without a document's `suite`"))
     if suite is None:
         idle.append((("suite_parameters",), " without `suite`"))
     else:
@@ -103,18 +83,20 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
     for path, test in tests:
         if named and test.subtest is None:
             raise document.problem(path, f"is missing: name a subtest of suite {model.suite}")
-        if suite is not None and test.subtest is not None:
-            _refuse_unknown(document, path, suite, test.subtest)
-
-
-def _refuse_unknown(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
-    names = [each.name for each in suite.subtests]
-    if name in suite.refused:
-        raise document.problem(path, f"{name} of {suite.document} is {suite.refused[name]}")
-    if name not in names:
-        near = meant(name, [*names, *suite.refused])
-        text = f"{suite.name} has no {shown(name)}; subtests are {listed(names)}{near}"
-        raise document.problem(path, text)
+        if suite is None or (name := test.subtest) is None:
+            continue
+        names = [each.name for each in suite.subtests]
+        text = ""
+        if name in suite.refused:
+            text = f"{name} of {suite.document} is {suite.refused[name]}"
+        elif name not in names:
+            near = meant(name, [*names, *suite.refused])
+            text = f"{suite.name} has no {shown(name)}; subtests are {listed(names)}{near}"
+        elif suite.subtest(name).resets and model.device_reset is None:
+            text = f"{name} needs the command that resets the device: "
+            text += "device_reset: {command: [program, argument]}"
+        if text:
+            raise document.problem(path, text)
 
 
 TRIALS_MOST = 20_000  # at 3 s each, 17 hours
@@ -208,8 +190,12 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
     """Return the user's tests; ConfigurationError for one that sets a setting twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
-        names = subtest_names(document, model)
-        return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
+        able = model.device_reset is not None
+        return [
+            _Entry((), Settings.model_construct(subtest=each.name))
+            for each in SUITES[model.suite].subtests
+            if not each.by_name and (able or not each.resets)
+        ]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
         patterns = every if model.pattern is None else (model.pattern,)
@@ -277,7 +263,7 @@ class _Resolver:
         if count < subtest.ports_min:
             text = (
                 f"{what} ({subtest.section}) needs {subtest.ports_min} ports, and network "
-                f"{ports[0].network} has {there}: choose others with `subtests`"
+                f"{ports[0].network} has {there}: choose others with `tests`"
             )
         elif subtest.needs_raw and not carrier.raw:
             text = f"{what} needs raw frames, which {transport} does not send: use dpdk"

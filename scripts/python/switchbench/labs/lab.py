@@ -128,7 +128,7 @@ def _lab(topology: Topology, name: str | None) -> Lab:
     if topology.kind == SITE:
         raise LabError(
             f"{topology.name} describes a real network (kind: site), which can't be simulated: "
-            "`switchbench topology show` and `switchbench predict --topology` read it"
+            "`switchbench predict --topology` reads it"
         )
     ports = len(topology.nodes) + len(topology.trunks)
     if ports > devices.BRIDGE_PORTS:

@@ -90,10 +90,6 @@ class Fabric:
         """Return the names of switches and hosts through which frames may pass."""
         return frozenset(self.switches) | self.routers
 
-    def access_bps(self, host: str) -> int:
-        """Return the summed rate of all links of a host."""
-        return sum(data["rate_bps"] for _, _, data in self.graph.edges(host, data=True))
-
 
 def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
     """Return all places that frames from `start` can reach through `transit`."""
@@ -175,13 +171,6 @@ class Routes:
             resources.take(way, out=column)
         found[-1] = self._down[destinations]
         return found.T
-
-    def hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """Return the number of links on each flow's path."""
-        counts: npt.NDArray[np.int64] = np.sum(
-            self.paths(sources, destinations) != self.nothing, axis=1
-        )
-        return counts
 
     def steps(self, source: int, destination: int) -> list[tuple[str, str]]:
         """Return the links on one flow's path, in order, as (from, to) names."""
@@ -336,72 +325,4 @@ def wired(site: Site, topology: Topology) -> Site:
             name: tuple(ports[port.name] for port in some) for name, some in site.networks.items()
         },
         wiring=replace(found, problems=tuple(problems)),
-    )
-
-
-# --- arithmetic -----------------------------------------------------------------------------------
-# Static figures of a network: distances between hosts, and capacity per level.
-
-
-@dataclass(frozen=True)
-class Level:
-    """Summary of all switches at one distance from the hosts."""
-
-    level: int  # links to the nearest host: 1 for switches with hosts attached
-    switches: int
-    down_bps: float  # sum of the switches' layer-1 rates on links towards the hosts
-    up_bps: float  # sum of the switches' layer-1 rates on links away from the hosts; 0 at the top
-    across_bps: float  # sum of the switches' layer-1 rates on links to switches of the same level
-    # Largest oversubscription of one switch, down / (up + across); None without both sides.
-    worst: float | None
-
-
-@dataclass(frozen=True)
-class Arithmetic:
-    """Static figures of a network: size, distances and capacity per level."""
-
-    hosts: int
-    switches: int
-    cables: int
-    diameter: int  # largest number of links on the route between two hosts
-    mean_distance: float  # mean number of links on the route between two hosts, over all pairs
-    access_bps: int  # access rate of the slowest host
-    levels: tuple[Level, ...]
-
-
-def arithmetic(fabric: Fabric) -> Arithmetic:
-    """Return the static figures of a fabric: distances and levels."""
-    routes, count = Routes(fabric), len(fabric.hosts)
-    ranks, diameter, total = np.arange(count), 0, 0
-    for rank in range(1, count):
-        hops = routes.hops(ranks, (ranks + rank) % count)
-        diameter = max(diameter, int(hops.max()))
-        total += int(hops.sum())
-    levels = []
-    if fabric.switches:
-        import networkx
-
-        nearest = networkx.multi_source_dijkstra_path_length(
-            fabric.graph, set(fabric.hosts), weight=None
-        )
-        for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
-            alike = [switch for switch in fabric.switches if nearest[switch] == level]
-            sides = []  # per switch: rates down, up and across, to switches of its level
-            for switch in alike:
-                rates = [0, 0, 0]
-                for _, neighbour, data in fabric.graph.edges(switch, data=True):
-                    rise = nearest[neighbour] - level
-                    rates[0 if rise < 0 else 1 if rise > 0 else 2] += data["rate_bps"]
-                sides.append(rates)
-            worst = max((s[0] / (s[1] + s[2]) for s in sides if s[1] + s[2]), default=None)
-            down, up, across = (float(sum(side)) for side in zip(*sides, strict=True))
-            levels.append(Level(level, len(alike), down, up, across, worst))
-    return Arithmetic(
-        hosts=count,
-        switches=len(fabric.switches),
-        cables=sum(link.links for link in fabric.links),
-        diameter=diameter,
-        mean_distance=total / (count * (count - 1)),
-        access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
-        levels=tuple(levels),
     )
