@@ -223,7 +223,7 @@ def test_hosts_and_switches_of_other_names(tmp_path: Path, cli: Command) -> None
         for firmware in ("1.0", "1.1")
     )
     found = result(cli, a, b)
-    assert [one["name"] for one in found["results"]] == ["SN2100 1.0", "SN2100 1.1"]
+    assert [one["name"] for one in found["results"]] == ["1.0", "1.1"]
     firmware = {"of": None, "setting": "about.switches.0.firmware", "values": ["1.0", "1.1"]}
     assert found["question"] == [firmware]
 

@@ -10,9 +10,11 @@ import re
 import socket
 import tracemalloc
 import urllib.request
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -394,8 +396,8 @@ def test_metrics_say_what_the_state_says() -> None:
     fed(state, *flows(1000, 990), phase_record("node1"), phase_record("node2"))
     fed(state, progress_record("node1", 80e6, None, phase=1))
     fed(state, progress_record("node2", None, None, phase=1))
-    with metrics.Metrics("127.0.0.1", 0, Shown(state, "run-7")) as server:
-        samples = scrape(str(server))
+    with metrics.served("127.0.0.1", 0, Shown(state, "run-7")) as url:
+        samples = scrape(url)
     (offered,) = samples["switchbench_port_offered_bytes_per_second"]
     assert offered.value == 10e6
     assert offered.labels == {"port": "node1:e0", "node": "node1", "network": "lab"}
@@ -412,7 +414,7 @@ def test_metrics_say_what_the_state_says() -> None:
     steps = {s.labels["switchbench_step"]: s.value for s in samples["switchbench_step"]}
     assert [name for name, value in steps.items() if value] == ["window"]
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", server.port), 2)
+        socket.create_connection(("127.0.0.1", urlsplit(url).port), 2)
 
 
 def test_addresses() -> None:
@@ -422,7 +424,7 @@ def test_addresses() -> None:
     for text in ("", "9469", ":", ":x", ":65536", "::1:80", "[::1]", ":-1", "a:²"):
         with pytest.raises(ConfigurationError, match=r"--metrics .*for example :9469"):
             metrics.parse_address(text)
-    with socket.socket() as other:
+    with socket.socket() as other, ExitStack() as stack:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
@@ -432,7 +434,7 @@ def test_addresses() -> None:
             ("a..b", f"a..b:{port}: "),
         ):
             with pytest.raises(ConfigurationError, match=re.escape(says)):
-                metrics.Metrics(host, port, Shown(one_trial()))
+                stack.enter_context(metrics.served(host, port, Shown(one_trial())))
 
 
 def test_metrics_follow_the_conventions_and_those_of_the_dashboard_exist() -> None:

@@ -373,7 +373,7 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 def joined(subjects: Sequence[Subject]) -> list[Subject]:
     """Join results of one name into one side with several runs.
 
-    A side's name is the given one, else the switch's, else the directory's, else a number.
+    A side's name is the given one, else the directory's, with a number where names are equal.
     """
     sides: dict[str | int, Subject] = {}
     for number, one in enumerate(subjects):
@@ -388,11 +388,8 @@ def joined(subjects: Sequence[Subject]) -> list[Subject]:
             else:
                 same.runs.extend(case.runs)
     found = list(sides.values())
-    for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
-        names = [subject.name or maker(subject) for subject in found]
-        if all(names) and len(set(names)) == len(names):
-            break
-    else:
+    names = [one.name or one.measured.directory.resolve().name for one in found]
+    if len(set(names)) < len(names):
         names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
     return [replace(one, name=name) for name, one in zip(names, found, strict=True)]
 
@@ -472,17 +469,6 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
         cases = [case for case in whole.cases if case.settings.get(by) == value]
         name = f"{whole.name} {value}".strip() if several else value
         yield Subject(name, list(whole.results), cases, {by: value})
-
-
-def _switch(subject: Subject) -> str:
-    """Name the switch of the configuration's `about`, by name or by model and firmware."""
-    about = subject.results[0].configuration.get("about")
-    switches = about.get("switches") if isinstance(about, dict) else None
-    if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):
-        return ""
-    switch = switches[0]
-    words = [switch.get("name") or switch.get("model"), switch.get("firmware")]
-    return " ".join(str(word) for word in words if word)
 
 
 # --- figures that several programs share ----------------------------------------------------------

@@ -11,7 +11,8 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, Self
+from contextlib import contextmanager
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import (
@@ -51,37 +52,25 @@ def parse_address(text: str) -> tuple[str, int]:
     return found[1] or found[2] or _ANY, int(found[3])
 
 
-class Metrics:
-    """HTTP server of metrics, used as a context manager; `str()` gives its URL."""
-
-    def __init__(self, host: str, port: int, shown: Shown) -> None:
-        """Open the server's port; ConfigurationError where it is in use."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(StateCollector(shown))
-        place = f"[{host}]" if ":" in host else host
-        try:
-            self._server, self._thread = start_http_server(port, host, registry=registry)
-        except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
-            why = getattr(error, "strerror", None) or error
-            raise ConfigurationError(
-                f"--metrics {place}:{port}: {why}; give another address, or port 0 for a free port"
-            ) from error
-        self.port = self._server.server_port
-        self._url = f"http://{place}:{self.port}/metrics"
-
-    def __str__(self) -> str:
-        """Return the server's URL."""
-        return self._url
-
-    def __enter__(self) -> Self:
-        """Return the server, which already answers."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the metrics server."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+@contextmanager
+def served(host: str, port: int, shown: Shown) -> Iterator[str]:
+    """Serve metrics by HTTP; yield the URL. ConfigurationError where the port is in use."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(StateCollector(shown))
+    place = f"[{host}]" if ":" in host else host
+    try:
+        server, thread = start_http_server(port, host, registry=registry)
+    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(
+            f"--metrics {place}:{port}: {why}; give another address, or port 0 for a free port"
+        ) from error
+    try:
+        yield f"http://{place}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 # Name after `switchbench_port_` or `_run_`, help text, and the value or None.

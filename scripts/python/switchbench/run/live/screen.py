@@ -26,12 +26,36 @@ from .state import PhaseLoss, PortState, RunState, rate
 _REFRESH_S = 0.5  # nodes report progress as often
 
 
-class Terminal:
+class View:
+    """View of a run in progress, which shows nothing by itself."""
+
+    def __init__(self, state: RunState, console: Console) -> None:
+        """Set up a view that prints to `console`."""
+        self._state, self._console = state, console
+
+    def stage(self) -> None:
+        """Show that a stage of the run begins."""
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """Show that a phase has ended."""
+
+    def turn(self) -> None:
+        """Show the present state; called several times per second."""
+
+    def close(self) -> None:
+        """Give the terminal back."""
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+class Terminal(View):
     """Screen on the terminal's alternate page, until it is closed."""
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Take the terminal over."""
-        self._console, self._drawn_s = console, 0.0
+        super().__init__(state, console)
+        self._drawn_s = 0.0
         self._live = Live(
             Screen(state), console=console, screen=True, auto_refresh=False,
             redirect_stdout=False, redirect_stderr=False,
@@ -43,9 +67,6 @@ class Terminal:
         """Draw the screen at once, since a new stage may be its only content."""
         self._drawn_s, self._size = time.monotonic(), self._console.size
         self._live.refresh()
-
-    def ended(self, phase: PhaseLoss) -> None:
-        """Ignore the end of a phase, which the next drawing shows."""
 
     def turn(self) -> None:
         """Draw again after an interval, or when the terminal's size has changed."""
@@ -61,12 +82,10 @@ class Terminal:
 _PLAIN_S = 1.0  # at most one line of progress per interval
 
 
-class Plain:
+class Plain(View):
     """Plain view: a line per phase, at most one per second."""
 
-    def __init__(self, state: RunState, console: Console) -> None:
-        """Set up a view that prints to `console`."""
-        self._state, self._console, self._last_s = state, console, 0.0
+    _last_s = 0.0  # time of the last line
 
     def stage(self) -> None:
         """Print the stage of the run."""
@@ -84,27 +103,14 @@ class Plain:
         delivered = f", {rate(state.delivered_bps)}" if state.delivered_bps else ""
         self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
-    def turn(self) -> None:
-        """Do nothing: the findings stand below the table at the end."""
 
-    def close(self) -> None:
-        """Close the view, which holds no resource."""
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-class Seconds:
+class Seconds(View):
     """View of a watch: a line per phase with rate, loss, latency and the worst port."""
-
-    def __init__(self, state: RunState, console: Console) -> None:
-        """Set up a view that prints to `console`."""
-        self._state, self._console = state, console
 
     def stage(self) -> None:
         """Print at the begin of a watch that Ctrl-C ends it."""
         if self._state.stage == "measuring":
-            self._console.print("Ctrl-C ends the watch with a summary", highlight=False)
+            self._say("Ctrl-C ends the watch with a summary")
 
     def ended(self, phase: PhaseLoss) -> None:
         """Print the rate, loss and latency of a phase that ended."""
@@ -120,16 +126,7 @@ class Seconds:
         if delivered_bps is not None:
             lost_there = f", {phase.lost[worst.name]:,} lost" if phase.lost[worst.name] else ""
             words.append(f"worst {worst.name}: {rate(delivered_bps)}{lost_there}")
-        self._console.print("; ".join(words), highlight=False, markup=False, soft_wrap=True)
-
-    def turn(self) -> None:
-        """Do nothing: lines come only with phases."""
-
-    def close(self) -> None:
-        """Close the view, which holds no resource."""
-
-
-View = Terminal | Plain | Seconds
+        self._say("; ".join(words))
 
 
 # --- screen ---------------------------------------------------------------------------------------
@@ -359,6 +356,6 @@ def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[o
     """Return a context with a metrics server at `address`, or an empty one for None."""
     if address is None:
         return nullcontext()
-    from .metrics import Metrics, parse_address  # a tenth of a second that most runs don't need
+    from .metrics import parse_address, served  # a tenth of a second that most runs don't need
 
-    return Metrics(*parse_address(address), shown)
+    return served(*parse_address(address), shown)
