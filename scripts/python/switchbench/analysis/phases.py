@@ -621,7 +621,6 @@ class PortTable:
         # by transport: for each phase, statistics of sources and of destinations
         self._ends: dict[str, tuple[list[Numbered], list[Numbered]]] = {}
         self._slowest: dict[tuple[str, str], list[Entry]] = {}  # phases by port and transport
-        self._variants: dict[tuple[str, str], dict[str, None]] = {}
         self._downs: Counter[str] = Counter()
 
     def add(self, result: m.PhaseResult, transport: str) -> None:
@@ -663,12 +662,6 @@ class PortTable:
         """Count that a port's link went down."""
         self._downs[port] += 1
 
-    def use(self, rows: Rows, transport: str) -> None:
-        """Store how the frames of each port were sent and received, from rows of `ports`."""
-        for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
-            if variant:
-                self._variants.setdefault((port, transport), {})[variant] = None
-
     def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
         """Return an entry for each port and transport that had flows, in the site's order.
 
@@ -692,7 +685,6 @@ class PortTable:
                         switch_port=port.switch_port,
                         rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
                         link_downs=self._downs[name],
-                        variants=list(self._variants.get((name, transport), ())),
                         suspect=suspects.get(name),
                         slowest_phases=self._slowest.get((name, transport), []),
                         **({"rounds": list(port.rounds)} if port.rounds else {}),

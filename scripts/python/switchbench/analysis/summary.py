@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,8 +22,8 @@ from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected
 from ..records.directory import PLAN
 from ..records.rows import Moment, PhaseKey, PhaseRows, TrialKey
-from ..records.schema import BY_PHASE, DamagedRecord, Record, checked
-from ..records.store import SUPERSEDED, Tables, cut_streams, finish
+from ..records.schema import DamagedRecord, Record, checked
+from ..records.store import Tables, cut_streams, finish
 from ..records.summary_form import (
     SCHEMA,
     Entry,
@@ -95,7 +95,6 @@ class Summary:
         memory.
         """
         self._brief = brief
-        self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
         self._trials = self._expected.trials
@@ -172,9 +171,7 @@ class Summary:
         number, repeat, own = phase.moment
         trial = self._trials[number, repeat]
         open_trial = self._trial((number, repeat))
-        if own < 0:  # of the connectivity check only `variant` of ports is used
-            for network, ports in phase.rows("ports").by_network():
-                self._ports.use(ports, trial.of(network).transport)
+        if own < 0:  # rows of the connectivity check
             return
         networks = phase.by_network()
         self._results.clocks.take(phase.moment, phase.rows("phases"))
@@ -186,7 +183,6 @@ class Summary:
                 continue
             key, trial_here = PhaseKey(number, repeat, part.network, own), trial.of(part.network)
             strays = self._misdelivered.pop((phase.moment, part.network), Counter())
-            self._ports.use(rows.rows("ports"), trial_here.transport)
             self._sweep.add(key, rows.times)
             has_flows = len(rows.rows("flows")) or rows.times
             if trial.traffic == SCHEDULE and (has_flows or rows.executions):
@@ -202,12 +198,6 @@ class Summary:
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
         self._repeats.expect(trial)
-
-    def phases(self) -> list[PhaseEntry]:
-        """Return the entries of all phases; no record may follow."""
-        for key in sorted(self._open):
-            self._close_trial(key)
-        return sorted(self._entries, key=_ORDER)
 
     def remeasurable(self, trial: Trial) -> list[int]:
         """Return the tester-limited phases of an ended trial that can be measured again.
@@ -286,8 +276,6 @@ class Summary:
         device = self._run.site.device
         if device is not None and device.chain:
             result["chain"] = list(chain_entries(device, self._trials, result["trials"]))
-        if self.superseded:
-            result["superseded"] = self.superseded
         if course is not None:
             result["searches"] = search_entries(course)
             result["suite"] = suite_summary(self._run, course)
@@ -502,53 +490,17 @@ def gather(run: Run, directory: Path) -> Summary:
     """
     summary = Summary(replace(run, trials=(*run.trials, *run.again)))
     feed(summary, directory)
-    if run.superseded:
-        summary.superseded = superseded(run, directory)
     return summary
 
 
-def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
-    """Process all rows of a directory's tables in a summary.
-
-    `events`: process only events of these types, and no phases.
-    """
-    tables = Tables(directory, BY_PHASE if events is None else ())
+def feed(summary: Summary, directory: Path) -> None:
+    """Process all rows of a directory's tables in a summary."""
+    tables = Tables(directory)
     try:
         for event in tables.events():
-            if events is None or event["type"] in events:
-                summary.take(checked(event))
+            summary.take(checked(event))
         for phase in tables.phases():
             summary.take_phase(phase)
     except DamagedRecord as error:
         raise ConfigurationError(f"{directory}: the tables do not match {PLAN}: {error}") from None
     summary.close_ended()
-
-
-def superseded(run: Run, directory: Path) -> list[Entry]:
-    """Return the summary's entries of phases that were measured again, with their first results.
-
-    Their tables are in the folder `superseded`.
-    """
-    folder = directory / SUPERSEDED
-    if not folder.exists():
-        raise ConfigurationError(
-            f"{folder}, the tables of the phases that were measured again, is missing: copy it "
-            "from the computer that made the results"
-        )
-    before = Summary(
-        replace(run, trials=(*run.trials, *run.superseded), expectations=(), superseded=())
-    )
-    feed(before, directory, ("hello", "port-open", "ready"))
-    feed(before, folder)
-    first = {trial.id: trial.id if trial.again is None else trial.again
-             for trial in (*run.trials, *run.superseded)}  # fmt: skip
-    return [
-        filled(
-            "SupersededEntry",
-            entry,
-            trial=first[entry["trial"]],
-            reason="; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])
-            or None,
-        )
-        for entry in before.phases()
-    ]

@@ -46,7 +46,7 @@ NOTHING_LOCATED: LocationEntry = {
 
 # Optional parts of a summary, with the default values of missing ones.
 _LACKING: Mapping[str, object] = {
-    "steps": {"functions": [], "kernels": []}, "superseded": [], "searches": [],
+    "steps": {"functions": [], "kernels": []}, "searches": [],
     "suite": {}, "verdict": None, "imported": [], "chain": [],
 }  # fmt: skip
 # Parts whose keys have a meaning without the path of the enclosing parts.
