@@ -380,32 +380,17 @@ def test_coarse_numbers_are_within_what_is_shown() -> None:
     assert chart.coarse(np.array([0.0, 100.0])).tolist() == [0.0, 100.0]
 
 
-def test_one_way_delays_are_put_right_as_in_the_summary(copy: Path) -> None:
-    """Delays between estimated clocks are corrected by the later estimates."""
-    said = {"type": "ready", "clock": "estimated", "clock_reason": "boot ids differ"}
-    details = [json.dumps(said | {"clock_id": f"node{node}"}) for node in range(1, RANKS + 1)]
-    events = [
-        row | {"details": details.pop(0)} if row["type"] == "ready" else row
-        for row in rows_in(copy, "events")
+def test_one_way_delays_between_different_clocks_have_no_curve(copy: Path) -> None:
+    """Only the summary corrects them."""
+    rows = [
+        row | {"bound_ns": 100} if row["trial"] == 0 and row["kind"] == "one_way" else row
+        for row in rows_in(copy, "histograms")
     ]
-    replace_rows(copy, "events", events)
-    offset = {"clock_offset_ns": 0, "clock_bound_ns": 100}
-    nodes = [
-        row | offset | {"clock_shift_ns": 1000 * int(row["node"][4:])}
-        if (row["trial"], row["repeat"], row["phase"]) == (0, 0, 0)
-        else row
-        for row in rows_in(copy, "phases")
-    ]
-    replace_rows(copy, "phases", nodes)
+    replace_rows(copy, "histograms", rows)
     measured = Measured.load(copy)
-    times, before = (
-        measured.times({"trial": trial, "repeat": repeat, "network": "lab"}, "one_way")
-        for trial, repeat in ((0, 0), (2, 1))
-    )
-    assert times is not None
-    assert before is not None
-    # A chain's flow goes to the next node, which was off by 1 µs more than its source.
-    assert list(times.times) == [ns + 1000 for ns in before.times]
+    plans = [{"trial": trial, "repeat": trial // 2, "network": "lab"} for trial in (0, 2)]
+    times = [measured.times(plan, "one_way") for plan in plans]
+    assert [one is None for one in times] == [True, False]
 
 
 # --- the report's first page ----------------------------------------------------------------------

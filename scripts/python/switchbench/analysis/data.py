@@ -39,7 +39,7 @@ from ..records.rows import (
     Rows,
 )
 from ..records.schema import MOMENT
-from ..records.store import TableFile, Tables, has_tables
+from ..records.store import TableFile, has_tables
 from ..records.summary_form import (
     PhaseEntry,
     PlanEntry,
@@ -51,7 +51,7 @@ from ..records.summary_form import (
 )
 from . import measures as m
 from .location.wired import group_of_port
-from .phases import ClockTable, Intervals
+from .phases import Intervals
 from .summary import NOT_ENDED, is_begun_only, remade
 
 Ints = NDArray[np.int32]
@@ -62,9 +62,8 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "flows": (*_FLOW, "destination_reported", "sent_frames", "received_frames", "corrupted",
               "received_window_ns", "received_window_payload_bytes"),
     "intervals": (*_FLOW, "from_ms", "to_ms", "payload_bytes"),
-    "histograms": (*_FLOW, "kind", "bucket", "bucket_count"),
+    "histograms": (*_FLOW, "kind", "bound_ns", "bucket", "bucket_count"),
 }  # fmt: skip
-_CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns")
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,6 @@ class Measured:
     ports: list[str] = field(default_factory=list)
     _tables: dict[str, pa.Table] = field(default_factory=dict)
     _flows: dict[tuple[int, int, str], FlowColumns | None] = field(default_factory=dict)
-    _clocks: ClockTable | None = None  # None: no correction is needed
 
     @classmethod
     def load(cls, directory: Path) -> Measured:
@@ -114,29 +112,11 @@ class Measured:
 
     def read(self) -> None:
         """Read all tables; `damage` gets a sentence for each that can't be read."""
-        for name in (*_WANTED, "phases"):
+        for name, columns in _WANTED.items():
             try:
-                if name == "phases":
-                    self._read_clocks()
-                    continue
-                self._tables[name] = TableFile(self.directory, name, _WANTED[name]).whole()
+                self._tables[name] = TableFile(self.directory, name, columns).whole()
             except ConfigurationError as error:
                 self.damage.append(str(error).removeprefix(f"{self.directory}/"))
-
-    def _read_clocks(self) -> None:
-        """Read the nodes' clocks, unless all nodes share one, which needs no correction."""
-        tables = Tables(self.directory, ("phases",), {"phases": _CLOCK})
-        events = list(tables.events())
-        ready = [event for event in events if event["type"] == "ready"]
-        if all(event.get("clock") == "shared" for event in ready):
-            return
-        nodes = {event["port"]: event["node"] for event in events if event["type"] == "port-open"}
-        clocks = ClockTable(nodes)
-        for event in ready:
-            clocks.take_ready(event)
-        for phase in tables.phases():
-            clocks.take(phase.moment, phase.rows("phases"))
-        self._clocks = clocks
 
     def flows(self, plan: PlanEntry) -> FlowColumns | None:
         """Return a plan's flows, with the counts of their destinations; None if there are none."""
@@ -161,20 +141,18 @@ class Measured:
         return Intervals.of(mine, frozenset(), plan["traffic"] == "stream")
 
     def times(self, plan: PlanEntry, kind: str) -> Histogram | None:
-        """Return the histogram of a plan's times of one kind, with corrected clocks.
+        """Return the histogram of a plan's times of one kind; None if none were measured.
 
-        `kind`: one of model.LATENCY_KINDS.
-
-        None if none were measured.
+        `kind`: one of model.LATENCY_KINDS. One-way delays between different clocks are left out:
+        only the summary corrects them.
         """
         ns, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         rows = self._of_plan("histograms", plan)[-1]
-        for row in rows.select(rows.objects("kind") == kind).records():
-            moment = (plan["trial"], plan["repeat"], row["phase"])
+        mine = rows.objects("kind") == kind
+        if kind == ONE_WAY:
+            mine &= rows.floats("bound_ns") == 0
+        for row in rows.select(mine).records():
             ns.append(MIDDLES[row["bucket"]])
-            if self._clocks is not None and kind == ONE_WAY:
-                shift_ns, _ = self._clocks.shift(moment, (row["src"], row["dst"])) or (0, 0)
-                ns[-1] = ns[-1] + shift_ns
             counts.append(row["bucket_count"])
         distinct, place = np.unique(np.concatenate(ns), return_inverse=True)
         sums = np.bincount(place, np.concatenate(counts), len(distinct)).astype(np.int64)

@@ -35,26 +35,23 @@ class SweepTable:
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """Create a collector without times; `trials` are by number and repeat."""
         self._trials = trials
-        self._flows: dict[tuple[int, int, str], Flows] = {}
+        # by setting: the setting, and the times by message size
+        self._curves: dict[str, tuple[Entry, dict[int, Flows]]] = {}
 
     def add(self, key: PhaseKey, times: Mapping[Pair, Times]) -> None:
         """Add the ping-pong times of one phase; ignore other kinds of times."""
+        trial = self._trials[key.trial, key.repeat]
         for pair, kinds in times.items():
             if PINGPONG in kinds:
-                flows = self._flows.setdefault(key[:3], {})
+                setting = about(trial, key.network)
+                name = json.dumps(setting, sort_keys=True)
+                _, sizes = self._curves.setdefault(name, (setting, {}))
+                flows = sizes.setdefault(trial.sizes[0], {})
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def curves(self) -> Iterator[Entry]:
         """Yield one curve for each setting, with a point for each message size."""
-        found: dict[str, tuple[Entry, dict[int, Flows]]] = {}
-        for (trial_id, repeat, network), flows in sorted(self._flows.items()):
-            trial = self._trials[trial_id, repeat]
-            setting = about(trial, network)
-            _, sizes = found.setdefault(json.dumps(setting, sort_keys=True), (setting, {}))
-            together = sizes.setdefault(trial.sizes[0], {})
-            for pair, times in flows.items():
-                together.setdefault(pair, Histogram()).merge(times)
-        for setting, sizes in found.values():
+        for setting, sizes in self._curves.values():
             points = [_point(size, flows) for size, flows in sorted(sizes.items())]
             yield {**setting, "points": points}
 

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import SCHEDULE, Repeats, Trial
+from ..base.programs import Later
 from ..records.summary_form import Entry, filled
 
 Floats = NDArray[np.float64]
+special = Later("scipy.special")  # its import takes 0.2 s
 
 MEASURE: Final = "throughput"  # mean over the plan's flows; its interval ends the repeats
 # time of a repetition, mean over ranks; its interval ends the repeats of dependent steps
@@ -34,9 +36,7 @@ DEVIATION_SHARE = 0.2  # chance, in 1 - `confidence`, of a deviation above its l
 @cache
 def t_quantile(confidence: float, freedom: int) -> float:
     """Return Student's two-sided critical value t: P(|T| <= t) = confidence."""
-    from scipy.special import stdtrit  # takes 0.2 s, only with repeats
-
-    return float(stdtrit(freedom, (1.0 + confidence) / 2.0))
+    return float(special.stdtrit(freedom, (1.0 + confidence) / 2.0))
 
 
 @cache
@@ -48,17 +48,13 @@ def deviation_limit(confidence: float, freedom: int) -> float:
     Repeats that end as soon as an interval is narrow tend to end at a deviation that is small by
     chance. So the decision uses the limit, not the deviation itself.
     """
-    from scipy.special import chdtri
-
     chance = DEVIATION_SHARE * (1.0 - confidence)
-    return math.sqrt(freedom / float(chdtri(freedom, 1.0 - chance)))
+    return math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - chance)))
 
 
 def gammaln(values: NDArray[Any]) -> Any:
     """Return the logarithms of the gamma function of positive values."""
-    from scipy.special import gammaln as of  # loaded when flows are judged, not when a run begins
-
-    return of(values)
+    return special.gammaln(values)
 
 
 def greatest_by_chance(count: Floats) -> Floats:
