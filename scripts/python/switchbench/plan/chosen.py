@@ -232,22 +232,6 @@ def _imagined(
     return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
 
-def refuse_too_short(run: Run, limit_s: float) -> None:
-    """Raise ConfigurationError if the measurements need more than the time limit."""
-    found: dict[str, float] = {}
-    least_s = estimates_s(str(run.suite), parameters_of(run), run.searches, min)
-    for planned, took_s in zip(run.searches, least_s, strict=True):
-        words = [str(value) for value in suite_words(planned)]
-        name = " ".join([*words, *(f"{size} B" for size in planned.sizes)])
-        found[name] = found.get(name, 0.0) + took_s
-    if sum(found.values()) > limit_s:
-        each = ", ".join(f"{name} at least {took_s:.0f} s" for name, took_s in found.items())
-        raise ConfigurationError(
-            f"time_limit: needs {sum(found.values()):.0f} s ({each}), limit {limit_s:g} s: raise "
-            "time_limit, or let --budget choose what fits"
-        )
-
-
 def suite_words(planned: Trial) -> list[str]:
     """Name a measurement in words: subtest and variant, else the pattern."""
     named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]

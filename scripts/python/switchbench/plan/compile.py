@@ -23,7 +23,7 @@ from ..config.schema import PATTERNS, BurstOptions, ResolvedSettings
 from ..config.tests import PointPlace, points
 from ..search.suites import SUITES
 from . import documents
-from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
+from .chosen import SUBTEST, estimates_s, parameters_of, searches_of, with_stateless_ports
 from .engine import PlanRefused, plan_size, port_parts
 
 Refusals = Iterator[tuple[str, str]]  # (invalid key or keys, message)
@@ -284,7 +284,13 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
 def refuse_too_long(run: model.Run) -> None:
     """Raise ConfigurationError if a run is expected to take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
-        refuse_too_short(run, run.time_limit_s)
+        parameters = parameters_of(run)
+        least_s = sum(estimates_s(run.suite, parameters, run.searches, min))
+        if least_s > run.time_limit_s:
+            raise ConfigurationError(
+                f"time_limit: the run should take at least {least_s:.0f} s, more than the "
+                f"{run.time_limit_s:g} s allowed; --budget chooses what fits"
+            )
         return
     if run.time_limit_s is not None and run.longest_s > run.time_limit_s:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
