@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ..base import format
-from ..base.errors import ConfigurationError
 from ..base.measures import COUNT, NOTHING, VALID, Measure
 from ..base.model import Run, Trial
-from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
+from ..config.clauses import Clause, Spec, clauses_sha256, parse_clause, selected
 from ..records.rows import Floats, NameIndex, PhaseFlows, TrialKey
 from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, PlanEntry, at, filled
 from . import measures as m
@@ -316,21 +315,12 @@ class ClauseJudge:
 
 
 def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list[ClauseJudge]:
-    """Create the judge of each clause; raise ConfigurationError if a clause selects no trial.
-
-    This happens before any traffic.
-    """
+    """Create the judge of each clause; raise ConfigurationError for an invalid clause."""
     every, judges = list(trials), []
     for spec in expectations:
-        where = spec.get("where") or {}
-        wanted = {(trial.id, trial.repeat) for trial in selected(where, every)}
-        clause = parse_clause(spec)
-        if not wanted:
-            raise ConfigurationError(
-                f"{name_of(spec)}: where: no trial of this run matches {dict(where)}; "
-                "`switchbench plan` lists the trials"
-            )
-        judges.append(ClauseJudge(clause, wanted))
+        chosen = selected(spec.get("where") or {}, every)
+        wanted = {(trial.id, trial.repeat) for trial in chosen}
+        judges.append(ClauseJudge(parse_clause(spec), wanted))
     return judges
 
 

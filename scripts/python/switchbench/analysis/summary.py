@@ -89,7 +89,7 @@ class Summary:
     """Summary of a run in progress, computed from events and phases as they arrive."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Prepare the summary of a run; raise ConfigurationError for a clause without a trial.
+        """Prepare the summary of a run; raise ConfigurationError for an invalid clause.
 
         `brief`: support only `needed`, `findings` and `ended_phase`, so that ended trials take no
         memory.
