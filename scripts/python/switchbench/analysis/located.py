@@ -195,11 +195,10 @@ class Locator:
                 clause["reason"] = f"suspect: {one['brief']}"
 
     def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
-        if self._made is None:
-            with np.errstate(all="ignore"):
-                self._made = self._locate()
+        self._made = self._made or self._locate()
         return self._made
 
+    @np.errstate(all="ignore")
     def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
         observations, paths = self.observations(), paths_of(self._site, self.lines)
         found = locate(observations, paths)

@@ -322,8 +322,7 @@ class Summary:
                 judge.add(result)
             if trial.search is not None:
                 open_trial.results.append(result)
-            above = windows_above_line(result, self._run.site)
-            alarms = [*_contradiction(result), *above, *_surplus(result)]
+            alarms = [*_contradictions(result), *windows_above_line(result, self._run.site)]
         if result.entry["tester_limited"] and not explains_all(result):
             self._unexplained.add((trial.id, key.phase))
         self._other_traffic.update(dict(other_traffic(result)))
@@ -385,26 +384,22 @@ class Summary:
         return sentences
 
 
-def _contradiction(result: PhaseResult) -> list[str]:
-    """Return a sentence if flows and port counters disagree on a phase's loss, else none."""
-    found = result.entry["loss_location"]
-    if not contradicted(found):
-        return []
-    return [
-        f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
-        f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
-        "wrong, so that the loss in the network is unknown"
-    ]
+def _contradictions(result: PhaseResult) -> Iterator[str]:
+    """Yield a sentence for each contradiction between the counts of a phase.
 
-
-def _surplus(result: PhaseResult) -> list[str]:
-    """Return a sentence for each flow that delivered more frames than were offered to it."""
-    found = surplus_frames(result.flows)
-    return [
-        f"{' -> '.join(result.flows.pairs[flow])}: {of(int(found[flow]), 'frame')} more delivered "
-        f"than offered in {result.label}"
-        for flow in found.nonzero()[0].tolist()
-    ]
+    Flows and port counters may disagree on its loss, and a flow may have delivered more frames than
+    were offered to it.
+    """
+    found, surplus = result.entry["loss_location"], surplus_frames(result.flows)
+    if contradicted(found):
+        yield (
+            f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
+            f"{found['counted_in_network']:,} in the network by the ports' counters: one of them "
+            "is wrong, so that the loss in the network is unknown"
+        )
+    for flow in surplus.nonzero()[0].tolist():
+        more = f"{of(int(surplus[flow]), 'frame')} more delivered than offered in {result.label}"
+        yield f"{' -> '.join(result.flows.pairs[flow])}: {more}"
 
 
 def _rounded(value: Any) -> Any:
