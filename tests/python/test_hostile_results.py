@@ -200,6 +200,7 @@ BY_HAND: dict[str, Damage] = {
     "flows of a trial that is none": more_rows("flows", *({"trial": n} for n in range(1, 300))),
     "a node that is none": more_rows("phases", {"node": "node9"}),
     "a port that is none": more_rows("flows", {"src": ESCAPE}),
+    "a port of a megabyte": more_rows("flows", {"src": "x" * 2**20}),
     "a network that is none": more_rows("flows", {"network": ESCAPE}),
     "an event that clears the screen": more_rows("events", {"type": "event", "text": ESCAPE}),
     "details of brackets": details("[" * 50_000),

@@ -225,6 +225,16 @@ def test_all_of_it_holds(directory: Path, cli: Command) -> None:
     assert words.startswith("are not those agreed on")
 
 
+def test_the_verdict_of_an_older_version_may_have_another_scope(
+    directory: Path, cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing, "__version__", "99.0.0")
+    damage(directory, ["value", "summary.json", "verdict.scope", "Other words."])
+    sealing.seal(directory)
+    status, out, _ = cli("verify", directory)
+    assert (status, "status and verdict agree, made by version" in out) == (0, True)
+
+
 def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
     path = results(tmp_path / "results", make_run(SITE, make_trial(SITE)), pair_records())
     assert failures(path) == []
@@ -295,11 +305,12 @@ def test_a_signed_manifest_is_not_renewed(directory: Path, key: Path) -> None:
 
 @pytest.mark.rows
 def test_wrong_keys(
-    signed: bool, allowed: str, words: str, directory: Path, key: Path, cli: Command
+    signed: bool, allowed: str | None, words: str, directory: Path, key: Path, cli: Command
 ) -> None:
     kind, other, *_ = key.with_suffix(".pub").read_text().split()
     signers = key.parent / "others"
-    signers.write_text(allowed.format(other=f"{kind} {other[:-8]}AAAAAAAA") + "\n")
+    if allowed is not None:
+        signers.write_text(allowed.format(other=f"{kind} {other[:-8]}AAAAAAAA") + "\n")
     if signed:
         sealing.sign(directory, key)
     status, _, err = cli("verify", directory, "--allowed-signers", signers)

@@ -204,10 +204,7 @@ def try_key(key: Path) -> None:
 
 def _signature(message: Path, key: Path) -> bytes:
     """Sign a message; refuse a file that is no key, which ssh-keygen reports as missing."""
-    try:
-        text = key.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{key} can't be read: {error.strerror}") from None
+    text = _read(key)
     # ssh-keygen takes a public key if ssh-agent has the secret key.
     if b"PRIVATE KEY-----" not in text and not text.startswith((b"ssh-", b"ecdsa-", b"sk-")):
         raise ConfigurationError(f"{key} is not a secret key of ssh-keygen")
@@ -227,6 +224,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
         printed = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
         whose = printed.partition(" with ")[2]
         return f"by {whose}, whose owner is not checked: --allowed-signers says", False
+    _read(allowed)  # ssh-keygen takes a file that is missing for an empty one
     refusal = f"{signature} was made with a key that {allowed} does not allow"
     words = ("-s", str(signature), "-f", str(allowed))
     found = _ssh_keygen(message, refusal, "find-principals", *words).decode(errors="replace")
@@ -235,6 +233,13 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
     words = ("-f", str(allowed), "-I", found.splitlines()[0])
     printed = _last_line(_ssh_keygen(message, unfit, "verify", *words, *common))
     return printed.partition(" signature for ")[2], True
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
 
 
 def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:
@@ -429,10 +434,13 @@ def _verdict(
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    # A newer version may compute more values, but must reach the same verdict.
+    # A newer version may compute more values, but must reach the same verdict; its scope may
+    # differ.
+    verdict, other = summary.get("verdict"), again.get("verdict")
+    if verdict and other and not whole:
+        other["scope"] = verdict["scope"]
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
     different = [key for key in compared if again.get(key) != summary.get(key)]
-    verdict = summary.get("verdict")
     outcome = f"a {summary['status']} run without clauses"
     if verdict:
         outcome = f"{verdict['verdict']}: {verdict['sentence']}"

@@ -331,7 +331,8 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
             raise reading.document.problem(("expect", i, "measure"), text)
         if not any(matches(clause["where"], trial) for trial in answering):
             name = f" ({clause['id']})" if "id" in clause else ""
-            text = f"no trial of this run{name} has all of these: `switchbench plan` lists them"
+            text = f"no trial of this run has all of these{name}: `switchbench plan` lists the "
+            text += "trials when this clause is removed"
             raise reading.document.problem(("expect", i, "where"), text)
 
 

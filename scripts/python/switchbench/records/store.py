@@ -36,6 +36,7 @@ from .schema import (
     BY_PHASE,
     FORM,
     GREATEST,
+    LONGEST_LINE,
     MOMENT,
     MOST,
     TABLES,
@@ -265,9 +266,19 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
     """Raise ConfigurationError for numbers that no node can have written."""
     for name in data.schema.names:
         kind, values = columns_of(table)[name].kind, data[name]
+        if kind == "text":
+            longest = pc.max(pc.binary_length(values)).as_py() or 0
+            if longest > LONGEST_LINE:
+                raise ConfigurationError(f"{path}: the column {name} has {longest:,} bytes of text")
         if kind in ("text", "flag"):
             continue
-        low, high = pc.min_max(pc.list_flatten(values) if kind == "counts" else values).values()
+        if kind == "counts":
+            values = pc.list_flatten(values)
+            if values.null_count:
+                raise ConfigurationError(f"{path}: the column {name} has a null in a list")
+        if kind == "number" and pc.any(pc.is_nan(values)).as_py():
+            raise ConfigurationError(f"{path}: the column {name} has the value nan")
+        low, high = pc.min_max(values).values()
         least = 0 if kind in ("count", "counts") else -(GREATEST if kind == "number" else MOST)
         most = BUCKETS - 1 if name == "bucket" else GREATEST if kind == "number" else MOST
         for value in (low.as_py(), high.as_py()):
