@@ -93,21 +93,16 @@ def parse_clause(spec: Spec) -> Clause:
     assert match is not None
     sign, number, unit = match.groups()
     if unit and unit != measure.unit:
-        try:
-            limit = _in_unit(number, unit, measure.unit)
+        try:  # in the measure's unit, such as `5 ms` for a measure in us
+            kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
+            among = (kind for kind in kinds if measure.unit in {**kind.units, **kind.spellings})
+            counted = replace(quantities.COUNT, units={measure.unit: 1, **quantities.COUNT.units})
+            kind = next(among, counted)
+            size = kind.parse(f"{number.removeprefix('-')}{unit}") / kind.parse(f"1{measure.unit}")
         except ValueError as error:
             raise problem("require", str(error)) from None
+        limit = float(-size if number.startswith("-") else size)
     return Clause(spec, measure, over, sign, limit)
-
-
-def _in_unit(number: str, unit: str, wanted: str) -> float:
-    """Convert a limit to a measure's unit, such as `5 ms` for a measure in us."""
-    kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
-    kind = next((kind for kind in kinds if wanted in {**kind.units, **kind.spellings}), None)
-    if kind is None:
-        kind = replace(quantities.COUNT, units={wanted: 1, **quantities.COUNT.units})
-    size = kind.parse(f"{number.removeprefix('-')}{unit}") / kind.parse(f"1{wanted}")
-    return float(-size if number.startswith("-") else size)
 
 
 def name_of(spec: Spec) -> str:

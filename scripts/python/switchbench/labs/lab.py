@@ -179,7 +179,6 @@ def _remove(lab: Lab) -> None:
     for name in names:
         namespaces.remove(name)
     switches.release(lab.name, lab.topology)
-    switches.release_ovs(lab.name)
     state.forget(lab.name)
 
 

@@ -232,7 +232,7 @@ def _await_record(
 
 
 def release(lab: str, topology: Topology) -> None:
-    """Close the pipes of a lab's ended switches and remove their files."""
+    """Close the pipes of a lab's ended switches and remove their files, Open vSwitch's too."""
     for writer in _held.pop(lab, []):
         os.close(writer)
     for number in range(len(topology.modules)):
@@ -240,6 +240,7 @@ def release(lab: str, topology: Topology) -> None:
             _file(lab, number, suffix).unlink(missing_ok=True)
     for number in range(len(topology.trunks)):
         (state.RUN_DIR / f"{lab}.t{number}.sock").unlink(missing_ok=True)
+    shutil.rmtree(_ovs_folder(lab), ignore_errors=True)
 
 
 # --- truth ---
@@ -384,11 +385,6 @@ def start_ovs(lab: str, topology: Topology) -> None:
         for port in map(_tap, lab_addresses.module_ports(topology, module)):
             words += ["--", "add-port", bridge, port, "--", "set", "Interface", port, "type=tap"]
     _do(words, folder)  # waits for the switch
-
-
-def release_ovs(lab: str) -> None:
-    """Remove the Open vSwitch files of a lab whose processes have ended."""
-    shutil.rmtree(_ovs_folder(lab), ignore_errors=True)
 
 
 def _environment(folder: Path) -> dict[str, str]:

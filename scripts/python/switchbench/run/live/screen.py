@@ -153,10 +153,6 @@ def _bar(port: PortState, _unit: format.Unit) -> str:
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
-def _phase(port: PortState, _unit: format.Unit) -> str:
-    return f"{port.phase} {port.step}" if port.step else "idle"
-
-
 # Columns of the table of ports: title, width, text, alignment. Without room for all, the last ones
 # are left out first.
 _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
@@ -164,7 +160,7 @@ _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], .
     ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),
     ("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent), ">"),
     ("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None), ">"),
-    ("phase", 13, _phase, "<"),
+    ("phase", 13, lambda port, _: f"{port.phase} {port.step}" if port.step else "idle", "<"),
     ("of line", _BAR_CELLS, _bar, "<"),
 )
 
