@@ -156,6 +156,30 @@ def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
     assert not stage.out.exists()
 
 
+def test_a_run_that_can_not_go_on_yet_can_be_continued_later(stage: Stage) -> None:
+    """A host is still out of reach, or the lab is in use: nothing of the run is lost."""
+
+    class Absent(FakeLauncher):
+        def gather(self, _processes: Any) -> dict[str, str]:
+            return {"node2": "it can't be reached"}
+
+    class Busy(FakeLauncher):
+        def __enter__(self) -> Any:
+            raise ConfigurationError("lab x is in use by process 7")
+
+    site = make_site()
+    stage.run = make_run(site, *(make_trial(site, number, flows=2) for number in range(3)))
+    stage.monkeypatch.setattr(command, "find_engine", lambda: stage.engine("dies-in-1"))
+    assert stage.main().status == 3
+    stage.monkeypatch.setattr(command, "find_engine", lambda: stage.engine("good"))
+    for launcher, words in ((Absent(), "can't be reached"), (Busy(), "in use")):
+        stage.launcher = launcher
+        assert words in stage.cli("run", "--continue", stage.out, "--quiet").err
+    stage.launcher = FakeLauncher()
+    assert stage.cli("run", "--continue", stage.out, "--quiet").status == 0
+    assert stage.summary()["status"] == "complete"
+
+
 def test_table_prints_again_and_a_directory_with_results_is_refused(stage: Stage) -> None:
     first = stage.main().out
     assert stage.cli.prints("table", stage.out) == first

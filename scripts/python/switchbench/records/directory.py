@@ -62,7 +62,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, begun: bool = False) -> None:
         """Create the directory; raise ConfigurationError if it has contents."""
-        self.path = path
+        self.path, self._begun = path, begun
         if begun:
             return
         try:
@@ -84,8 +84,8 @@ class RunDirectory:
         replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
-        """Remove the directory if the run was rejected before anything was measured."""
-        if not any(self.path.glob("*.arrows")):
+        """Remove a new directory if the run was rejected before anything was measured."""
+        if not self._begun and not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
             with suppress(OSError):
