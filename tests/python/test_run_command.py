@@ -203,7 +203,9 @@ def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
     with LineFile(out / "nodes.log"):  # as a controller holds it
         for words in (("table", out, "--again"), ("locate", out)):
-            assert "its run goes on: wait for its end" in stage.cli(*words).err
+            assert "its run goes on, or another command writes" in stage.cli(*words).err
+        with pytest.raises(ConfigurationError, match="its run goes on"):
+            LineFile(out / "nodes.log")
     assert (out / "flows.9.arrows").exists()
     shown = stage.cli.prints("table", out, "--again", status=3)
     result = stage.summary()
@@ -212,6 +214,19 @@ def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     assert result["errors"] == [KILLED, *store.cut_streams(out)]
     assert [path.name for path in out.glob("*.cut")] == ["flows.9.arrows.cut"]
     assert KILLED in shown
+
+
+def test_one_command_at_a_time_writes_tables(stage: Stage) -> None:
+    place, said = store._ParquetWriter.place, []
+
+    def meanwhile(writer: Any) -> None:
+        stage.monkeypatch.setattr(store._ParquetWriter, "place", place)
+        said.append(stage.cli("table", stage.out, "--again").err)
+        place(writer)
+
+    stage.monkeypatch.setattr(store._ParquetWriter, "place", meanwhile)
+    assert stage.main().status == 0
+    assert "another command writes its tables: wait for its end" in said[0]
 
 
 def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:

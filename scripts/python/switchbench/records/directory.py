@@ -23,8 +23,8 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,11 @@ class LineFile(AbstractContextManager["LineFile"]):
             )
         except OSError as error:
             raise _cannot_write(self.path, error) from error
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            _lock(self._file, path.parent)
+        except ConfigurationError:
+            self.close()
+            raise
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
@@ -131,15 +134,26 @@ class LineFile(AbstractContextManager["LineFile"]):
         self.close()
 
 
-def refuse_running(directory: Path) -> None:
-    """Raise ConfigurationError while a run writes its tables into a directory."""
+def _lock(log: int, directory: Path) -> None:
+    """Lock a file of a directory; raise ConfigurationError where another holds the lock."""
     try:
-        with (directory / NODES_LOG).open("rb") as log:
-            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ConfigurationError(f"{directory}: its run goes on: wait for its end") from None
-    except OSError:  # no such file, or a file system without locks
+        raise ConfigurationError(
+            f"{directory}: its run goes on, or another command writes its tables: wait for its end"
+        ) from None
+    except OSError:  # a file system without locks
         return
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Write tables of a directory; ConfigurationError while its run or another command does."""
+    with ExitStack() as stack:
+        with suppress(OSError):  # no such file; a network's file system locks only for writing
+            log = stack.enter_context((directory / NODES_LOG).open("r+b"))
+            _lock(log.fileno(), directory)
+        yield
 
 
 def default_path(conf_name: str) -> Path:

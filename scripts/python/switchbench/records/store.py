@@ -30,7 +30,7 @@ from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run, Trial
 from ..base.programs import Later
 from .collector import PROBE
-from .directory import LineFile, read_plan, refuse_running, write_plan
+from .directory import LineFile, alone, read_plan, write_plan
 from .rows import BUCKETS, PhaseRows, Rows, TrialKey
 from .schema import (
     BY_PHASE,
@@ -432,9 +432,8 @@ def _rewrite(directory: Path, split: Callable[[str, Any], tuple[Any, Any]] | Non
 
     `split` divides rows into valid and superseded ones; None: all rows are valid, and tables
     without streams stay unchanged. A truncated stream is kept in the directory. Raise
-    ConfigurationError while the run goes on.
+    ConfigurationError while the run goes on, or another command writes its tables.
     """
-    refuse_running(directory)
     done: list[tuple[Path, bool]] = []  # streams; true: truncated
 
     def pieces() -> Iterator[_Piece]:
@@ -452,12 +451,13 @@ def _rewrite(directory: Path, split: Callable[[str, Any], tuple[Any, Any]] | Non
                     yield directory / SUPERSEDED, table, 0, old
             done.extend((stream, stream in file.cut) for _, stream in streams)
 
-    _write(directory, pieces())
-    for path, is_cut in done:
-        if is_cut:
-            path.replace(cut_file(path))
-        else:
-            path.unlink()
+    with alone(directory):
+        _write(directory, pieces())
+        for path, is_cut in done:
+            if is_cut:
+                path.replace(cut_file(path))
+            else:
+                path.unlink()
 
 
 def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
