@@ -4,7 +4,7 @@
  *
  * - A flow is `queue_pairs` queue pairs. They are made when a phase is prepared, and connected by
  *   infos that travel over the run's authenticated datagrams. A stream that is answered has one
- * more for its answers.
+ *   more for its answers.
  * - Receivers verify what arrives (message.h says what is compared) and give credit for places
  *   that are free again, so that nothing is sent that has no place.
  * - A load at layer 1 becomes a payload rate by what a message's packets cost on the line.
