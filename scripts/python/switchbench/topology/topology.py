@@ -109,6 +109,10 @@ _WORDS = {
     "extra_forbidden": "unknown key",
     "missing": "is missing",
     "string_pattern_mismatch": "{!r:.60} is not a name of letters, digits, '.', '_' and '-'",
+    "dict_type": "is {!r:.60}: a mapping of keys is needed",
+    "model_type": "is {!r:.60}: a mapping of keys is needed",
+    "list_type": "is {!r:.60}: a list is needed",
+    "tuple_type": "is {!r:.60}: a list is needed",
 }
 
 
@@ -229,6 +233,8 @@ def _expand(names: str, where: str) -> list[str]:
         nodes = list(node_set(names, _MAX_NODES))
     except ValueError as error:
         raise TopologyError(f"{where}: {error}") from None
+    if not nodes:
+        raise TopologyError(f"{where}: names no node")
     for name in nodes:
         if name == _SWITCH or len(name) > _NAME_MOST or not HOST.fullmatch(name):
             raise TopologyError(f"{where}: {name!r} can't be a node's name")
