@@ -120,7 +120,7 @@ def test_many_hosts_with_one_disk(
 def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     done = push(hosts, tmp_path, site_of(hosts, "node1", "node2"), "--to", "/proc/nowhere")
     assert done.returncode == 3
-    assert done.stdout.splitlines()[0] == "node[1-2]: /proc/nowhere can't be made"
+    assert done.stdout.splitlines()[0] == "node[1-2]: can't make the folder /proc/nowhere"
     done = push(hosts, tmp_path, site_of(hosts), "--to", "here")
     assert done.returncode == 2
     assert "a full path is needed" in runs.sentence(done.stderr)

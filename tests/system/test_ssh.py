@@ -110,7 +110,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
     run = result.summary["run"]
     lost = {host["host"]: host["reason"] for host in run["excluded_hosts"]}
     assert set(lost) == {"node3", "node5", "node8"}
-    assert lost["node3"] == f"{broken} --version ended with status 7 (no word)"
+    assert lost["node3"] == f"{broken} --version ended with status 7 (no output)"
     assert lost["node5"].startswith("it can't be reached (connect to host 100.64.0.5 port")
     left = [name for name in hosts.names if name not in lost]
     assert [node["node"] for node in run["nodes"]] == left
