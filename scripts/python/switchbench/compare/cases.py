@@ -403,7 +403,7 @@ def _read(word: str) -> Subject:
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, [ComparedRun(measured, {})], [])
-    configuration, reason = None, f"{directory / CONFIGURATION}is not a mapping"
+    configuration, reason = None, f"{directory / CONFIGURATION} is not a mapping"
     try:
         configuration = source.load(directory / CONFIGURATION)
     except ConfigurationError as error:
