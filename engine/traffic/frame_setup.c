@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/param.h>
 
-#define CACHE_LINE 64u
 #define RECEIVE_BURST 64u /* minimum: vector drivers return nothing for less than 4 or 32 */
 #define SLACK 1.05 /* a gap that was rejected in error is accepted after 20 times its length */
 #define FRAMES_PER_NS_MAX 0.15 /* 100 Gbit/s of 64-byte frames: no send queue takes more */

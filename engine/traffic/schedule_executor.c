@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define PAGE 4096u
-#define CACHE_LINE 64u
 /* The nearer caches hold no more than this: 500 repetitions of an allreduce of 4 KiB, each with its
  * own memory, took a fifth longer than in the same memory. */
 #define KEPT_BYTES (256u * 1024)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHE_LINE 64u
-
 static void *zeros(size_t bytes)
 {
     size_t whole = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;

@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CACHE_LINE 64u /**< bytes; lanes and what a worker writes begin at one of their own */
 #define TRANSPORT_SIZES_MAX 64
 #define TRANSPORT_KEY_BYTES 32
 

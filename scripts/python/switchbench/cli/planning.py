@@ -22,9 +22,8 @@ from ..plan.compile import compile_run
 from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
-from . import common
 from .common import TYPES as TYPES
-from .common import load_runnable, print_json
+from .common import load_runnable, print_json, write
 
 # --- plan -----------------------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ def init_command(args: argparse.Namespace) -> int:
     if args.file.exists():
         raise ConfigurationError(f"{args.file} exists already: name another file")
     text = _document(args, _answered(args))
-    common.write(args.file, text)
+    write(args.file, text)
     try:
         compile_run(read(args.file))
     except ConfigurationError:
