@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Joining of a campaign's rounds into one run, which is judged, shown and verified as any run.
+"""Joining of a campaign's rounds into one run, which is judged, shown and verified like any run.
 
-A host port that was cabled to several ports of the device becomes one port for each, named by both
-(`p11@node3:e0`). Its host and its cable remain single elements, so that location can tell a bad
-port of the device from a bad host.
+The rounds of a campaign test the ports of one device with different cabling. A host port that was
+cabled to several ports of the device becomes one port for each, named by both (`p11@node3:e0`). Its
+host and its cable remain single elements, so that location can tell a bad port of the device from a
+bad host.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def summarize(
 
 
 def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
-    """Join the runs of all rounds to one run; return it, and each round's new port names."""
+    """Join the runs of all rounds; return the joined run, and each round's new port names."""
     ports: dict[str, Port] = {}
     names: dict[int, dict[str, str]] = {}
     for number, run in runs.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contents of a results directory for a report: its summary, and columns of its tables.
 
-Only the directory is read, not the site or lab. `damage` has a sentence for each part that can't be
-read; the other parts are returned. A run of 1,024 ranks has a million flows, so figures are made
+Only the directory is read, not the site or lab. `damage` has a sentence for each part that cannot
+be read; the other parts are returned. A run of 1,024 ranks has a million flows, so figures are made
 from columns by plan.
 """
 
@@ -111,7 +111,7 @@ class Measured:
         return measured
 
     def read(self) -> None:
-        """Read all tables; `damage` gets a sentence for each that can't be read."""
+        """Read all tables; append a sentence to `damage` for each table that cannot be read."""
         for name, columns in _WANTED.items():
             try:
                 self._tables[name] = TableFile(self.directory, name, columns).whole()
@@ -212,7 +212,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
         if not has_tables(directory) or summary.get("imported"):
             raise
         damage.append(str(error))
-    # The reasons make the run a partial one.
+    # The errors in `damage` make the run partial.
     machine = filled("MachineEntry", host="unknown", system="unknown", cpus=0)
     about = filled(
         "BegunRun", id=directory.name, started="unknown", command=[], launch="hand",

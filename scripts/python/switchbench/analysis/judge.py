@@ -128,7 +128,7 @@ class JudgedValue(NamedTuple):
     is_open: bool = False  # true: a value of several phases, of which one is unknown
 
     def joined(self, other: JudgedValue, reduce: str) -> JudgedValue:
-        """Reduce this value and one of another phase to one value, with its place.
+        """Combine this value with the value of another phase; return the result with its place.
 
         The place is the phase that has exactly this value; else the trial, if both values are of
         one trial. A run has millions of values, so they are reduced one by one.
@@ -244,7 +244,7 @@ class ClauseJudge:
         )
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """Yield a phase's values; of a tester-limited phase only certain values, else None."""
+        """Yield a phase's values to judge; in a tester-limited phase, uncertain values are None."""
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
@@ -281,10 +281,10 @@ class ClauseJudge:
             self.worst, self.worst_badness = sample, badness
 
     def _is_past_saving(self, known: float) -> bool:
-        """Return whether the clause fails at any values of the unobserved samples.
+        """Return whether the clause fails whatever values the unobserved samples have.
 
-        `known`: the combination of the observed values. Further values can only lower it if it is a
-        min, and only raise it otherwise.
+        `known`: the combination of the observed values. Further values can only lower a min, and
+        only raise a max or a sum.
         """
         if self.clause.holds(known):
             return False
@@ -353,7 +353,7 @@ SCOPE = "Covers these clauses and this run only; not a conformance certificate."
 
 
 def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status: str) -> Entry:
-    """Return the verdict of a run, with a sentence on it.
+    """Return the verdict of a run, with a sentence that explains the verdict.
 
     If a run is partial, FAIL remains and PASS becomes INCONCLUSIVE.
     """

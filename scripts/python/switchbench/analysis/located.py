@@ -154,7 +154,7 @@ class Locator:
         self._odd_first = dict.fromkeys(odd, result.entry) | self._odd_first
 
     def unreachable(self, record: Record, trial: Trial) -> None:
-        """Store a pair whose probes in a connectivity check did not all arrive."""
+        """Store a pair of ports between which probes of the connectivity check were lost."""
         self._made = None
         self._unreachable.setdefault((trial.id, trial.repeat), (trial, []))[1].append(record)
 
@@ -166,20 +166,20 @@ class Locator:
             self._phases = [*clean[-KEPT_CLEAN:], *bad]
 
     def location(self) -> LocationEntry:
-        """Compute the summary's `location`."""
+        """Return the summary's `location`: suspects, losses by cause, and the next test."""
         return self._make()[0]
 
     def findings(self) -> list[FindingEntry]:
-        """Compute the summary's `findings`, errors first."""
+        """Return the summary's `findings`, errors first."""
         return self._make()[1]
 
     def suspects_by_port(self) -> dict[str, str]:
-        """Return for each suspected port its fault, the most certain of several."""
+        """Return for each suspected port a description of its most certain fault."""
         suspects = reversed(self.location()["suspects"])
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Add a suspect as the reason to each clause that the network failed.
+        """Set a suspect as the reason of each failed clause, except clauses on times.
 
         A suspect at the ports of the clause's worst value comes first.
         """
@@ -206,7 +206,7 @@ class Locator:
         lost = float(np.nansum(observations.lost))
         explained = sum(one.frames for one in found.suspects)
         explained += sum(one.frames for one in found.expected)
-        left = lost  # of all losses, also small ones
+        left = lost  # all losses count, also small ones
         if explained:
             left = min(found.unexplained, lost - explained)
             left = left if left > NOISE * lost else 0.0
@@ -347,7 +347,7 @@ class Locator:
                 yield _ObservedPhase(facts, columns)
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
-        """Return the pairs of a trial, taken from another trial with the same flows.
+        """Return the pairs of ports of a trial, taken from phases of a trial with the same flows.
 
         If there is no such trial, return all pairs of ports, provided that the trial has as many
         flows.
@@ -413,9 +413,9 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
 
 
 def _ports_at(element: Element, site: Site) -> list[str]:
-    """Return the ports at which an element is; [] for an element between switches.
+    """Return the ports that belong to an element; [] for an element between switches.
 
-    A campaign has one port for each place of a host port, so an element may have several.
+    In a campaign, a host port becomes several ports, so that its host and cable have several.
     """
     if element.kind == "pair":
         return element.name.split(" -> ")
@@ -483,7 +483,7 @@ def _of_suspect(one: Entry) -> FindingEntry:
 
 
 def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator[FindingEntry]:
-    """Yield findings of one kind, the highest counts first; the last one sums up further flows."""
+    """Yield the findings of each kind of anomaly: the highest counts first, then their rest."""
     for kind, (noun, words) in ODD.items():
         some = [one for one in counts.most_common() if one[0].kind == kind]
         for odd, count in some[:MOST_FLOWS]:

@@ -48,7 +48,7 @@ Values = Iterable[float | None] | Floats
 
 
 def _known(values: Values) -> tuple[list[float], bool]:
-    """Return the values that are not None or NaN, and whether that is all of them."""
+    """Return the known values (neither None nor NaN), and whether all values are known."""
     if isinstance(values, np.ndarray):
         seen = ~np.isnan(values)
         whole = bool(seen.all())
@@ -71,14 +71,14 @@ def total_int(values: Values) -> int | None:
 
 
 def total_known(values: Values) -> int | None:
-    """Return the sum of the known counts; None if that is 0 and a count is unknown."""
+    """Return the sum of the known counts; None if this sum is 0 and a count is unknown."""
     known, whole = _known(values)
     events = int(sum(known))
     return events if events or (known and whole) else None
 
 
 def _of_known(reduce: Callable[[list[float]], float]) -> Callable[[Values], float | None]:
-    """Return a function that applies `reduce` to known values; without one it returns None."""
+    """Return a function that applies `reduce` to the known values; None if no value is known."""
 
     def found(values: Values) -> float | None:
         known, _ = _known(values)
@@ -96,7 +96,7 @@ REDUCERS: dict[str, Callable[[Values], float | None]] = {
 
 
 def reduced(values: Values, by: Reduce) -> float | None:
-    """Reduce many values to one number, with the reducer of that name or a function.
+    """Reduce many values to one number, with the function `by` or the reducer named `by`.
 
     A name is a key of REDUCERS. A function is applied only if all values are known; else None.
     """
@@ -255,19 +255,19 @@ def loss_percent(flows: PhaseFlows) -> Floats:
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
-    """Return by how many distinct frames each flow delivered more than were offered to it.
+    """Return each flow's surplus: delivered distinct frames less offered frames, at least 0.
 
-    A surplus is a fault of counting.
+    A surplus above 0 shows a counting error.
     """
     more = flows["received_frames"] - flows["sent_frames"]
     return or_zero(np.maximum(more, 0.0))
 
 
-# --- columns of flows that follow from others ----------------------------------------------------
+# --- columns of flows that are computed from other columns ---------------------------------------
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return a function that reads a count of received frames; NaN where frames are not counted."""
+    """Return a function that reads the flows' column `name`; NaN for flows without frame counts."""
     return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
 
 
@@ -298,20 +298,20 @@ DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
 
 
 def flow_column(flows: PhaseFlows, name: str) -> Floats:
-    """Return the flows' values of a measure: the column `name`, or the DERIVED one."""
+    """Return each flow's value of the measure `name`: a stored or a computed (DERIVED) column."""
     return DERIVED[name](flows) if name in DERIVED else flows[name]
 
 
-# Measures of ports that add two columns: the receive direction's and the send direction's.
+# Measures of ports that are the sum of two columns, one for each direction.
 _PORT_SUMS = {"host_drops": ("dropped_receive", "dropped_send"),
               "discards": ("rx_discards", "tx_discards")}  # fmt: skip
 
 
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return the ports' values of a measure: the column `name` of `ports`, or a sum of two.
+    """Return each port's value of the measure `name`: a column of `ports`, or a sum of two columns.
 
-    A sum adds the known directions. Where it is 0, it counts only if enough is known, else it is
-    NaN: both directions for drops in a host, one direction for discards of a device.
+    The sum adds the known values of the receive and the send direction. A sum of 0 becomes NaN if
+    too little is known: drops in a host need both directions, discards of a device at least one.
     """
     if name not in _PORT_SUMS:
         return ports.floats(name)
@@ -342,7 +342,7 @@ def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
 
 @dataclass(frozen=True)
 class PortShares:
-    """Rates of each port in percent of line: sent and delivered, received, and offered."""
+    """Rates of ports in percent of line rate: delivered from a port, to it, and offered by it."""
 
     source: ByPort
     destination: ByPort
@@ -384,7 +384,7 @@ MisdeliveredFrames = Counter[tuple[str | None, str | None, str]]
 
 
 def phase_label(entry: PhaseEntry) -> str:
-    """Name a phase in a few words for people, from its entry in the summary."""
+    """Return the short name of a phase for messages, from the phase's entry in the summary."""
     return f"trial {entry['trial']} {entry['pattern']} phase {entry['phase']}"
 
 
@@ -400,14 +400,14 @@ class PhaseResult:
     every: PhaseFlows  # all flows, including idle ones
     ports: Rows  # rows of `ports`
     misdelivered: MisdeliveredFrames
-    # lost frames by port whose room foreign traffic may have taken (tester.displaced_frames)
+    # lost frames by port that foreign traffic may have displaced (tester.displaced_frames)
     displaced: dict[str, int] = field(default_factory=dict)
     burst_bps: Floats | None = None  # rate of each flow during a burst (phases.burst_line_bps)
     intervals: Any = None  # phases.Intervals
 
     @property
     def label(self) -> str:
-        """Return the phase's name in a few words, for people."""
+        """Return the short name of the phase for messages."""
         return phase_label(self.entry)
 
 

@@ -60,9 +60,9 @@ _STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 
 @cache
 def _counted() -> list[tuple[str, str, str, Reduce, str]]:
-    """Return how to compute each count of a phase: key, columns, reduction, transports.
+    """Return the rule to compute each count of a phase: key, columns, reduction, transports.
 
-    Each is (key, column of flows, column of ports, reduction, transports that have the count).
+    A rule is (key, column of flows, column of ports, reduction, transports that have the count).
     Measures declare the counts that clauses can judge, the form of the summary all other counts.
     """
     measures = [one for one in MEASURES.values() if one.reduce and "." not in one.entry]
@@ -340,7 +340,7 @@ class Intervals:
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Return a phase's interval results, without the end of finished flows.
+        """Return a phase's interval results, without the last intervals of finished flows.
 
         A flow is finished in a transfer, and if its window was not as agreed (`off`). Its last
         interval with payload and all later intervals are left out.
@@ -356,14 +356,14 @@ class Intervals:
 
     @property
     def lowest(self) -> tuple[Numbers, Numbers]:
-        """Return the flows, and for each the index of its slowest span (the first of equals)."""
+        """Return the numbers of flows, and the index of each flow's slowest interval."""
         order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
         flows, first = np.unique(self.flow[order], return_index=True)
         return flows, order[first]
 
 
 def before_last(flow: Numbers, something: Bools) -> Bools:
-    """Return True for each span before the last span of its flow in which `something` is true."""
+    """Return True for each interval before its flow's last interval with `something` true."""
     last = np.full(int(flow.max(initial=-1)) + 1, -1)
     last[flow[something]] = np.flatnonzero(something)
     return np.arange(len(flow)) < last[flow]
@@ -414,7 +414,7 @@ _SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes
 def plan_entry(
     trial: Trial, entries: Sequence[PhaseEntry], ended: Mapping[str, Record]
 ) -> PlanEntry:
-    """Return the entry of a plan, over all its phases in one network.
+    """Return the entry of a plan: the totals of a trial in one network, over all its phases.
 
     Throughput counts only phases that are not tester-limited.
     """
@@ -604,7 +604,7 @@ def _medians(numbers: Numbers, values: Floats, ports: int) -> tuple[Floats, Floa
 
 
 class PortTable:
-    """Collector of the summary's `ports`, phase by phase."""
+    """Collector of the ports' rates and losses, phase by phase, for the summary's `ports`."""
 
     def __init__(self, site: Site, opened: Mapping[tuple[str, str], Record]) -> None:
         """Create the table of the site's ports; `opened`: `port-open` records by port, transport.

@@ -3,8 +3,8 @@
 
 manifest.json has the SHA-256 of every file of the directory, and the run's identity. The files of
 the directory determine the manifest byte by byte, so that a change of the manifest shows, too.
-Signatures are detached ones of OpenSSH's ssh-keygen. They have the namespace `switchbench`, so that
-a signature of a mail or a commit is no valid signature of a run.
+OpenSSH's ssh-keygen makes the signatures, in files of their own. They have the namespace
+`switchbench`, so that a signature of a mail or a commit is no valid signature of a run.
 
 The verification of a directory prints one line for each check. A failed check names the file; the
 remaining checks are still made.
@@ -120,7 +120,7 @@ def entry_of(path: Path) -> SealedFile:
 def load(directory: Path) -> dict[str, SealedFile]:
     """Read the manifest of a directory, and return the entries of its files.
 
-    ConfigurationError if the manifest is missing, damaged or newer.
+    ConfigurationError if the manifest is missing or damaged, or has a newer format.
     """
     refuse_endless(directory)
     path = directory / MANIFEST
@@ -152,7 +152,7 @@ def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[st
 
 
 def refuse_missing(directory: Path) -> None:
-    """Raise ConfigurationError if a sealed file is missing: a new seal would hide the gap."""
+    """Raise ConfigurationError if a sealed table is missing: a new seal would hide the loss."""
     if not (directory / MANIFEST).exists():
         return
     gone = [name for name in load(directory)
@@ -203,7 +203,10 @@ def try_key(key: Path) -> None:
 
 
 def _signature(message: Path, key: Path) -> bytes:
-    """Sign a message; refuse a file that is no key, which ssh-keygen reports as missing."""
+    """Return the signature of a message; raise ConfigurationError if the key file has no key.
+
+    ssh-keygen itself would report a file without a key as missing.
+    """
     text = _read(key)
     # ssh-keygen takes a public key if ssh-agent has the secret key.
     if b"PRIVATE KEY-----" not in text and not text.startswith((b"ssh-", b"ecdsa-", b"sk-")):
@@ -212,7 +215,7 @@ def _signature(message: Path, key: Path) -> bytes:
 
 
 def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
-    """Verify a signature; return the key's owner by ssh-keygen, and whether the key is allowed.
+    """Verify the signature of a manifest; return who signed, and whether the key is allowed.
 
     `allowed`: an allowed_signers file of ssh-keygen(1). ConfigurationError says what is wrong with
     the signature.
@@ -274,15 +277,15 @@ def _last_line(output: bytes) -> str:
 
 # --- clauses fixed before traffic --------------------------------------------------------------
 
-# The clauses are written in their canonical form, whose SHA-256 is that of the file, and the hash
-# is the first event of the tables. A person who has written the hash down can check later that
-# nobody changed the clauses.
+# The file of the clauses has their canonical form, so that the SHA-256 of the file is the hash of
+# the clauses. The first row of the table `events` has this hash. A person who has written the hash
+# down can check later that nobody changed the clauses.
 
 RECORD = "clauses"  # type of the record
 
 
 def fix_clauses(run: Run, directory: RunDirectory) -> None:
-    """Write the acceptance clauses and their hash to the results before the first node starts."""
+    """Write the acceptance clauses and their hash to the results directory, before any traffic."""
     if not run.expectations:
         return
     replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
@@ -326,7 +329,7 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
 
 @dataclass(frozen=True)
 class VerifyCheck:
-    """Outcome of one check; `holds` is None if there was nothing to check."""
+    """Outcome of one check of a sealed directory; `holds` is None if the check decides nothing."""
 
     name: str
     holds: bool | None
@@ -336,7 +339,7 @@ class VerifyCheck:
 def verify(
     directory: Path, allowed: Path | None = None, clauses: str | None = None, again: bool = True
 ) -> Iterator[VerifyCheck]:
-    """Yield the checks of a sealed directory; raise ConfigurationError if it has no results.
+    """Check a sealed results directory, and yield the outcome of each check.
 
     Parameters
     ----------
@@ -348,6 +351,11 @@ def verify(
         Hash of the clauses that the parties agreed on.
     again
         Recompute the verdict from the tables.
+
+    Raises
+    ------
+    ConfigurationError
+        If the directory has no results.
     """
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is not a results directory")
@@ -359,7 +367,7 @@ def verify(
             try:
                 made = remade(read_plan(directory), directory, load_summary(directory))
                 computed = as_read(made)
-            except SwitchbenchError as error:  # the files may still be as sealed
+            except SwitchbenchError as error:  # the files may still match the manifest
                 computed = error
         changed = hashing.result()
     yield from (VerifyCheck("file", False, words) for words in changed)
@@ -413,7 +421,7 @@ def verify(
 def _verdict(
     directory: Path, summary: SummaryDocument, again: SummaryDocument | SwitchbenchError
 ) -> Iterator[VerifyCheck]:
-    """Recompute the verdict from plan and tables, and yield a check of each thing it rests on."""
+    """Compare the summary with its recomputation from the tables, and yield the outcomes."""
     if isinstance(again, SwitchbenchError):
         raise ConfigurationError(
             f"the verdict on the acceptance clauses can't be recomputed from the tables: {again} "
@@ -427,15 +435,15 @@ def _verdict(
         yield VerifyCheck("plan", False, f"{PLAN} does not follow from {CONFIGURATION}")
     version = summary["run"]["versions"].get("switchbench")
     hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
-    # All nodes have the command's version, since others are rejected. None: no node reported it.
+    # All nodes have one version, since the controller rejects others. None: no node reported it.
     measured_by = next((one.get("version") for one in hellos), None)
     if measured_by not in (None, version):
         words = f"{SUMMARY} names version {version}, but the nodes had version {measured_by}"
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    # A newer version may compute more values, but must reach the same verdict; its scope may
-    # differ.
+    # Another version may compute other values, but must reach the same verdict; only the verdict's
+    # scope may differ.
     verdict, other = summary.get("verdict"), again.get("verdict")
     if verdict and other and not whole:
         other["scope"] = verdict["scope"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results over several trials: curves, collective operations and kernels, transports.
+"""Results over several trials: curves, collective operations, kernels, transports compared.
 
 Times of ping-pong are half the round trip, as in the papers. doc/reference/messages.md and
 measures.md have the formulas.
@@ -30,7 +30,7 @@ Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
 
 class SweepTable:
-    """Collector of ping-pong times, phase by phase, for curves by message size."""
+    """Collector of ping-pong times, phase by phase, for curves over message size."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
         """Create a collector without times; `trials` are by number and repeat."""
@@ -68,7 +68,7 @@ def about(trial: Trial, network: str) -> Entry:
 
 
 def _point(size: int, flows: Flows) -> Entry:
-    """Return a curve's point at one message size: all flows and repeats, and the slowest flow."""
+    """Return a curve's point at one message size: times of all flows, and of the slowest flow."""
     whole = merged(flows.values())
     known = [(times.mean_ns, pair) for pair, times in flows.items() if times.mean_ns is not None]
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
@@ -114,11 +114,11 @@ class MeasuredExecutions:
 
     @property
     def iterations(self) -> int:
-        """Return the iterations of the benchmark for which the trial stands; 0 without a kernel."""
+        """Return how many iterations the trial's application kernel has; 0 if it runs no kernel."""
         return self.trial.steps.iterations or 0 if self.trial.steps else 0
 
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
-        """Reduce the ranks' mean times to one per phase; return the mean over phases.
+        """Reduce the ranks' mean times to one time per phase; return the mean of these over phases.
 
         None if a rank or a phase lacks times.
         """
@@ -158,7 +158,7 @@ class ExecutionTable:
         one.all_timed &= len(rows) == one.about["ranks"] and all(row["count"] for row in rows)
 
     def average_us(self, trial: Trial, network: str) -> float | None:
-        """Return one repeat's time of a repetition, mean over ranks, in microseconds."""
+        """Return the time of a repetition in one repeat: the mean over ranks, in microseconds."""
         return self._of(trial, network).over_ranks(m.mean)
 
     def summary(self) -> Entry:
@@ -192,7 +192,10 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
 
 
 def _shared(repeats: Sequence[MeasuredExecutions]) -> tuple[list[Row], Entry]:
-    """Return the rows of all ranks, and what functions and kernels alike say of their repeats."""
+    """Return the rows of all ranks, and the values that entries of both kinds have.
+
+    The two kinds are collective operations and kernels.
+    """
     ranks = [row for one in repeats for rows in one.phases for row in rows]
     return ranks, {
         "trials": [one.trial.id for one in repeats],
@@ -295,7 +298,7 @@ def compare(trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry])
 
 
 def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
-    """Yield the series of one traffic matrix, by transport and setting."""
+    """Yield the repeats of one traffic matrix, grouped by transport and setting."""
 
     def options(plan: PlanEntry) -> Entry:
         return {key: value for key, value in plan["parameters"].items() if "." in key}
@@ -322,7 +325,7 @@ def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
 
 
 def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """Yield the series to compare with each other, for each message size and load."""
+    """Yield for each message size and load the transports' series to compare with each other."""
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
@@ -352,7 +355,7 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
 
 def _comparison(row: list[TransportSeries]) -> Entry:
     name = _baseline_name(row)
-    # The baseline is the fastest of its settings.
+    # The baseline transport is compared at its fastest setting.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
     first = base.plans[0]
     of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")

@@ -23,14 +23,14 @@ from ..records.summary_form import Entry, filled
 Floats = NDArray[np.float64]
 special = Later("scipy.special")  # its import takes 0.2 s
 
-MEASURE: Final = "throughput"  # mean over the plan's flows; its interval ends the repeats
-# time of a repetition, mean over ranks; its interval ends the repeats of dependent steps
+MEASURE: Final = "throughput"  # mean over the plan's flows; repeats end if its interval is narrow
+# time of a repetition, mean over ranks; repeats of dependent steps end if its interval is narrow
 STEP_MEASURE: Final = "repetition_us"
-CONFIDENCE: Final = 0.95  # of every interval
+CONFIDENCE: Final = 0.95  # confidence level of every interval
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # min repeats for an autocorrelation
 MOST_CORRELATION = 0.99  # larger correlations are taken as this one
-DEVIATION_SHARE = 0.2  # chance, in 1 - `confidence`, of a deviation above its limit
+DEVIATION_SHARE = 0.2  # probability of a deviation above its limit, as a share of 1 - confidence
 
 
 @cache
@@ -68,7 +68,7 @@ def greatest_by_chance(count: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Means over repeats: one column for each quantity; NaN is unknown."""
+    """Means over repeats with their errors: one element for each quantity; NaN is unknown."""
 
     count: Floats
     mean: Floats
@@ -160,7 +160,7 @@ class _Point:
     trials: list[int] = field(default_factory=list)
 
     def of(self, network: str, before: int | None = None) -> list[float | None]:
-        """Return a network's values in the order of repeats, only those before repeat `before`."""
+        """Return a network's values by repeat, all or only those of repeats below `before`."""
         repeats = sorted(self.values) if before is None else range(before)
         return [self.values.get(repeat, {}).get(network) for repeat in repeats]
 
@@ -205,17 +205,14 @@ class RepeatTable:
     def doubt(self, trial: Trial) -> str | None:
         """Return the reason why the mean of the trial's setting is inconclusive, or None.
 
-        None: the mean is conclusive, or the configuration requires no width.
+        None: the mean is conclusive, or the configuration limits no width of the interval.
         """
         point = self._points[trial.point]
         doubts = (self._doubt(trial.repeats, point.of(part.network)) for part in trial.parts)
         return next((doubt for doubt in doubts if doubt), None)
 
     def summary(self) -> list[Entry]:
-        """Return the summary's `statistics`, one entry for each repeated setting and network.
-
-        An entry for each repeated setting and network.
-        """
+        """Return the summary's `statistics`, one entry for each repeated setting and network."""
         return [
             self._entry(point, part.network)
             for _, point in sorted(self._points.items())

@@ -46,7 +46,7 @@ Facts = Mapping[int, TrialFacts]  # by trial number
 
 
 class Measurement:
-    """Measurement of one subtest at one size: its trials one after the other."""
+    """Measurement of one subtest at one frame size: its trials one after the other."""
 
     def __init__(
         self, run: Run, planned: Trial, earlier: Mapping[str, Row], used_s: float = 0.0
@@ -55,7 +55,7 @@ class Measurement:
         self.subtest = subtest_of(run, planned)
         self.setting = setting_of(planned, parameters_of(run))
         self.earlier = earlier
-        # number of trials, including tester-limited ones
+        # all trials so far, including tester-limited ones
         self.every: list[tuple[ProposedTrial, TrialFacts]] = []
         # highest rate that each port received in any trial, frames/s
         self._most: dict[str, float] = {}
@@ -66,7 +66,7 @@ class Measurement:
         self.search: Search | None = found
 
     def answer(self, facts: TrialFacts) -> None:
-        """Store the result of the search's next trial."""
+        """Store the result of the trial that the search proposed."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -93,10 +93,7 @@ class Measurement:
         return () if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, float | None]]:
-        """Return the rows of the subtest's table; one empty row if nothing could be measured.
-
-        One row without values if nothing could be measured.
-        """
+        """Return the rows of the subtest's table; one empty row if nothing could be measured."""
         return self.rows_of(self.results if self._trials else ())
 
     def rows_of(self, results: tuple[SearchResult, ...]) -> list[dict[str, float | None]]:
@@ -145,9 +142,9 @@ class SuiteCourse:
 
     @property
     def every(self) -> list[Measurement]:
-        """Return all measurements of the suite, including later ones."""
+        """Return all measurements of the suite, including those that have not begun."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
-        for one in later:  # measurements without a starting point yet
+        for one in later:  # their start depends on results that are missing yet
             if one.search is None:
                 one.why_not = End.IN_PROGRESS.value
         return self.measurements + later
@@ -159,7 +156,7 @@ class SuiteCourse:
                 trial, made = now.search.trial, now.search.trials
                 self.trial = chosen_trial(self._run, now.planned, trial, self._identity, made)
                 return
-            # the result is where later subtests at this size begin
+            # later subtests at this size start from this result
             if now is not None and now.subtest.values:
                 found = self._rows.setdefault(_point(now.planned), {})
                 found.setdefault(now.subtest.name, now.rows()[0])
@@ -173,7 +170,7 @@ class SuiteCourse:
 
 
 def replayed(run: Run, facts: Facts) -> SuiteCourse:
-    """Return the suite as it stands after the trials in the records."""
+    """Return the suite in its state after the given trials, whose facts the records contain."""
     course = SuiteCourse(run)
     while course.trial is not None and course.trial.id in facts:
         course.answer(facts[course.trial.id])
@@ -316,7 +313,7 @@ def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
 
 
 def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
-    """Yield upper limits from searches that fail at the min, if these violate the clause.
+    """Yield upper limits of values whose search failed at the min load, if they violate a clause.
 
     The limits are the values that the search would have if the min of its range had held.
     """
@@ -330,7 +327,7 @@ def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[
 
 
 def words_of(measured: Measurement, row: Mapping[str, float | None] | None = None) -> str:
-    """Name a measurement in words: subtest, variant, frame size, and the row's load."""
+    """Return a measurement's name in words: subtest, variant, frame size, and the row's load."""
     planned = measured.planned
     parts = [*suite_words(planned), f"{planned.sizes[0]} B"]
     if row is not None and row.get("load_percent") is not None:
@@ -338,7 +335,7 @@ def words_of(measured: Measurement, row: Mapping[str, float | None] | None = Non
     return " ".join(parts)
 
 
-# --- what formulas are given of a trial: its senders' and receivers' counts together -------------
+# --- facts of a trial for formulas of subtests: counts of all senders and receivers together -----
 
 LATE_SHARE = 0.01  # share of learning frames that may be sent late
 
@@ -348,7 +345,8 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
 
     The result is empty for an incomplete trial.
 
-    If some ports send byte streams, `goodput` is theirs; all other values count frames.
+    If some ports send byte streams, `goodput` is the payload rate of these streams. All other
+    values count frames.
     """
     given = list(results)
     every = [result for result in given if result.entry["size_unit"] == "frame"]
@@ -368,11 +366,11 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     counts = [flows[name] for name in ("sent_frames", "intended")]
     sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)
     parts = [(sent[port] or 0.0) / count for port, count in asked.items() if count]
-    late = np.zeros(len(sources.names), dtype=np.int64)  # flows have their port's count
+    late = np.zeros(len(sources.names), dtype=np.int64)  # each flow has its port's count
     np.maximum.at(late, sources.place, m.or_zero(flows["late_frames"]).astype(np.int64))
     offered_fps, delivered_fps = m.total(sent_fps), m.total(came_fps)
-    # The gap is unknown if frames after the last arrival were lost, if reordered frames may fill
-    # it, or if the load did not fall.
+    # `last_gap_s` is unknown if frames after the last arrival were lost, if reordered frames may
+    # fill the gap, or if the load did not fall.
     unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
     silent_ns = flows["sent_last_run_ns"] - flows["received_last_run_ns"]
     latency = (entries[0]["latency"] if len(entries) == 1 else None) or {}
@@ -383,7 +381,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         offered_part=min([1.0, *parts]),
         tester_limited=any(result.entry["tester_limited"] for result in given),
         offered_fps=offered_fps,
-        # A port cannot receive more: a device held earlier frames until the window opened.
+        # A higher delivered rate shows frames that the device held until the window opened.
         delivered_fps=delivered_fps and m.least((delivered_fps, offered_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=latency.get("one_way") or {},
@@ -439,7 +437,7 @@ def nothing_judged(
 ) -> str | None:
     """Return why nothing of the run could be judged; None if something was judged.
 
-    Judged are clauses and phases; in a suite, its searches.
+    Clauses and phases can be judged; in a suite, its searches instead.
 
     `course`: progress of a suite; None for other runs.
     """

@@ -116,7 +116,7 @@ class Summary:
         self._begin()
 
     def _begin(self) -> None:
-        """Empty the collections that `finish` fills."""
+        """Empty the collections from which `finish` makes the summary."""
         self._sweep = series.SweepTable(self._trials)
         self._executions = series.ExecutionTable()
         self._ports = PortTable(self._run.site, self._results.opened)
@@ -194,7 +194,7 @@ class Summary:
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose, as its next one."""
+        """Add a trial that a search chose, as the next trial of the run."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
         self._repeats.expect(trial)
@@ -202,7 +202,7 @@ class Summary:
     def remeasurable(self, trial: Trial) -> list[int]:
         """Return the tester-limited phases of an ended trial that can be measured again.
 
-        Phases with anomalies that the limit does not explain are left out.
+        Phases with anomalies that the tester's limit does not explain are left out.
         """
         mine = [entry for entry in self._entries if entry["trial"] == trial.id]
         limited = {entry["phase"] for entry in mine if entry["tester_limited"]}
@@ -387,8 +387,8 @@ class Summary:
 def _contradictions(result: PhaseResult) -> Iterator[str]:
     """Yield a sentence for each contradiction between the counts of a phase.
 
-    Flows and port counters may disagree on its loss, and a flow may have delivered more frames than
-    were offered to it.
+    Flows and port counters may disagree on the phase's loss, and a flow may have delivered more
+    frames than were offered to it.
     """
     found, surplus = result.entry["loss_location"], surplus_frames(result.flows)
     if contradicted(found):
@@ -419,10 +419,10 @@ NOTABLE_SHARE = 0.001  # foreign frames per frame of the run at the port
 
 
 def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int]]:
-    """Yield each port with much foreign traffic, and its number of foreign or displaced frames.
+    """Yield each port with much foreign traffic or displaced frames, and its foreign frames.
 
     Foreign frames come from senders outside the run. Displaced frames are frames of the run that
-    may be lost because of them.
+    may be lost because of foreign frames.
     """
     came = or_zero(result.ports.floats("unexpected"))
     own = or_zero(result.ports.floats("received_frames"))

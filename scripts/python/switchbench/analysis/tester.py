@@ -8,8 +8,8 @@ differences of these counters over the phase.
 Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above
 line rate".
 
-Rates above the line are computed by port for windows. A lab's shapers have a token bucket (`burst`)
-that fills up in silence.
+Rates above the line rate are computed for each port over the phase's window. The shapers of a lab
+have a token bucket (`burst`) that fills while no frames are sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from . import measures as m
 
 PORTS_SHOWN = 16
 FULL_FRAME = 1518
-AS_MANY = 10  # two equal counts of fewer frames may be equal by chance
+AS_MANY = 10  # two counts below this number may be equal by chance
 NO_LOSS = (
     "For transports that see no frames, a loss of up to one frame per port counts as 0: the "
     "counters of ports are not read at the same instant"
@@ -38,18 +38,18 @@ NO_LOSS = (
 
 
 def loss_location(result: m.PhaseResult) -> Entry:
-    """Return a phase's lost frames by location: the `loss_location` of its entry."""
+    """Return a phase's lost frames by location: `loss_location` of its entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
     sender = m.total_int(hosts["sender_host"])
     receiver = m.total_int(hosts["receiver_host"])
-    # Frames sent by each port less frames received by it. Their sum over all ports is the loss in
+    # Frames that each port sent less frames that it received. The sum over all ports is the loss in
     # the network. A kernel's interface counts dropped frames as received, a DPDK driver does not.
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
     sees_frames = ~np.isnan(ports.floats("sent_frames"))
     counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
-    # Counters that are read early may lack frames of the ARP/ND responder and of probes, so that
-    # they may differ by this number.
+    # Counters that are read early may lack frames of the ARP/ND responder and of probes. The number
+    # of these frames is the allowed difference between flows and counters.
     beside = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
     others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in beside], axis=0))
     names = ports.texts("port")
@@ -93,8 +93,9 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     The counters include arriving frames that belong to no flow.
 
     Foreign frames may have arrived before the counters were first read. The counters may differ by
-    the frames of the ARP/ND responder and the probes. If a port received as many foreign frames as
-    it lacks own ones, and more than a few, the foreign frames most likely displaced these.
+    the frames of the ARP/ND responder and the probes. The result is False if a port received
+    exactly as many foreign frames (at least AS_MANY) as it lacks frames of its flows: most likely
+    the foreign frames displaced the missing ones.
     """
     flows, ports = result.every, result.ports
     unexpected = m.or_zero(ports.floats("unexpected"))
@@ -107,19 +108,19 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
-    """Return for each port the sum of its flows' values; NaN without flows or if one is unknown."""
+    """Return for each port the sum of its flows' values; NaN without flows or values."""
     sums = m.sum_by_port(result.every.ends(end), values)
     return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
 
 
 def _lacking(result: m.PhaseResult) -> Floats:
-    """Return by port the frames lost on the way to it, less the drops that its host counted."""
+    """Return for each port the frames lost on the way to it, less the frames lost in its host."""
     lost = _at_ports(result, "dst", m.or_zero(m.lost_frames(result.every)))
     return m.or_zero(lost) - m.or_zero(_receiver_host(result.ports))
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
-    """Return for each port how many lost frames the frames of other senders displaced.
+    """Return for each port how many of its lost frames foreign traffic may have displaced.
 
     A foreign frame counts as displacing one frame if the port's load, plus the foreign frames taken
     as full-sized, exceeds the port's line rate in the window.
@@ -134,12 +135,12 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     together = _at_ports(result, "dst", m.intended_line_bps(flows))
     together += m.per_second(full_bits, np.full(len(foreign), window_ns))
     lines = np.array([result.lines.get(name, 0) for name in names])
-    found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # an unknown load too
+    found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # or the load is unknown
     return {names[port]: int(may_be[port]) for port in found.tolist()}
 
 
 def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
-    """Return for each port the lost frames that may have met a queue filled by late senders.
+    """Return for each port the frames sent to it late, which may have overfilled its queue.
 
     A sender that falls behind sends all overdue frames at once (`late_frames`), which may fill the
     port's queue. The count is above 0 only if a sender offered less than intended, and 0 for a port
@@ -157,11 +158,11 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
 
 
 def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], int]]:
-    """Return each flow's loss beyond hosts and foreign traffic, and the losses of these two.
+    """Split each flow's loss: frames lost in the network, and frames lost by other causes.
 
-    The losses of hosts and foreign traffic are by port and cause: sender_host, receiver_host,
-    other_traffic (as in `loss_location`), or late_sender. A port's drops are shared among its flows
-    in proportion to their losses, since no counter names the flow.
+    The second result has the losses in hosts and by foreign traffic, by port and cause:
+    sender_host, receiver_host, other_traffic (as in `loss_location`), or late_sender. A port's
+    drops are shared among its flows in proportion to their losses, since no counter names the flow.
     """
     left = m.lost_frames(result.flows)
     found: dict[tuple[str, str], int] = {}
@@ -178,7 +179,7 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """Return each flow's min number of frames that neither hosts nor foreign traffic lost.
+    """Return the min number of each flow's lost frames that hosts and foreign traffic leave open.
 
     NaN: the drops of a host are unknown, or counts of flows and counters of ports contradict each
     other.
@@ -192,9 +193,10 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
 
 
 def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
-    """Yield for each cause of loss outside the network: its name, end of flows, frames by port.
+    """Yield each cause of loss outside the network: name, end of flows, lost frames by port.
 
-    The ports are those of `PhaseFlows.ends`; NaN is unknown.
+    The end, `src` or `dst`, selects the flows' sending or receiving ports. The frames are in the
+    order of `PhaseFlows.ends`; NaN is unknown.
     """
     hosts = {cause: _by_port(result.ports, frames) for cause, frames in _hosts(result).items()}
     for cause, end, unknown, frames in (
@@ -219,7 +221,7 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
 
 
 def contradicted(found: Entry) -> bool:
-    """Return whether flows lost more frames than the ports' counters show lost."""
+    """Return whether the lost frames of the flows contradict the counters of the ports."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
 
@@ -236,10 +238,10 @@ def in_network(entry: Mapping[str, Any]) -> int | None:
 
 
 def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
-    """Return by port the frames lost in sending hosts, and those lost in receiving hosts.
+    """Return for each port the frames lost in its host, by direction, and its wire errors.
 
-    Two counters show frames that never left: missing sent frames, and drops; a forwarder's drops
-    are not a flow's loss.
+    A frame that never left its host is missing in the port's send counter, or is counted as
+    dropped. Drops of a port that forwards frames are no loss of a flow.
     """
     flows, ports = result.every, result.ports
     forwarders = set(flows.ends("src").select(flows.has_role("forward")).names)
@@ -254,12 +256,12 @@ def _hosts(result: m.PhaseResult) -> dict[str, Floats]:
 
 
 def _by_port(ports: Rows, values: Floats) -> dict[str, float]:
-    """Return a column of the table `ports`, with one value for each port's name."""
+    """Map the name of each port to its element of `values`, a column of the table `ports`."""
     return dict(zip(ports.texts("port"), values.tolist(), strict=True))
 
 
 def _receiver_host(ports: Rows) -> Floats:
-    """Return by port the frames that the port received but that no worker counted."""
+    """Return for each port the received frames that its host dropped or that no worker counted."""
     taken = m.or_zero(ports.floats("probes_received"))
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
@@ -276,14 +278,15 @@ CPU_IDLE_SHARE = 0.05  # with a smaller idle share, no CPU of the lab was free
 LATE_MS = 5.0  # a rank that starts later than this counts as late
 WINDOW_SHARE = 0.01  # relative error that an end's window may have
 MORE = 1.005  # multiple of the line rate that may be measured: clocks differ, and senders catch up
-# share of a slow link's missing capacity that a port must also lose in its receive direction
+# A link is slow in both directions if the port's loss percentage in the receive direction is at
+# least this share of its shortfall in the send direction.
 BOTH_WAYS = 0.5
 # longest time, in bits, for which one PAUSE frame stops a port (IEEE 802.3, 31B.2)
 PAUSE_BITS = 65_535 * 512
 
 
 def _limit(port: str, pauses: int = 0, **seen: float) -> Entry:
-    """Return the summary's entry on why a host may have been the limit.
+    """Return the summary's entry that says why a port's host may have limited the phase.
 
     `pauses`: received PAUSE frames, too few to explain that the host sent less than intended.
     `seen`: values of the entry's keys.
@@ -333,20 +336,22 @@ def host_limits(
     window_s: float | None,
     lines: Mapping[str, int],
 ) -> list[Entry]:
-    """Return by port how its host limited the phase: sent too little, dropped, late, or window off.
+    """Return an entry for each port whose host may have limited the phase, with the reasons.
 
-    `window_s`: the agreed window in seconds; None if no window was agreed.
+    Reasons: the host offered less than intended, dropped frames, started late, or measured in a
+    window of the wrong length. `window_s`: the agreed window in seconds; None if no window was
+    agreed.
 
-    In two cases the network and not the host limited a port. It received enough PAUSE frames, each
-    with its longest time. Or its link is slow in both directions: the port could not send frames,
-    and frames to it were lost as well.
+    In two cases the network and not the host caused a low offered load. The port received PAUSE
+    frames whose longest possible time explains the low load. Or the port's link is slow in both
+    directions: the port could not send frames, and frames to it were lost as well.
     """
     pauses, refused, host_drops = (
         _by_port(ports, m.or_zero(m.port_column(ports, key)))
         for key in ("pause", "send_refused", "host_drops")
     )
-    # Only transports of frames are judged: TCP also sends less than intended if the network is
-    # slow.
+    # Only the offered load of transports that send frames is judged: TCP also sends less than
+    # intended if the network is slow.
     intended, sent = flows["intended"], flows["sent_frames"]
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     sources = flows.ends("src").select(judged)
@@ -390,11 +395,12 @@ def host_limits(
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
 ) -> list[Entry]:
-    """Return the lab's ports that lacked CPU time; all hosts of a lab share one machine.
+    """Return an entry for each port of a lab whose host lacked CPU time.
 
-    A port counts if it received less than the load (in percent of line) while no CPU was idle, and
-    not only because its line was full. TCP sends what it can, so it shows no other sign. Lack of
-    CPU affects all flows: if at most half of them fall short, the network may be the cause.
+    All hosts of a lab share one machine. A port counts if its delivered rate was below the load (in
+    percent of line) while no CPU was idle, and the receiver's line was not full. TCP sends what it
+    can, so a low rate is its only sign. A lack of CPU time affects all flows: if at most half of
+    the flows are too slow, the network may be the cause, and no port counts.
     """
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
@@ -412,7 +418,7 @@ def starved(
 
 
 def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> float:
-    """Return the percentage of frames lost to each port, of those below the port's line rate."""
+    """Return the loss percentage of frames to a port; 0 if they exceeded the port's line rate."""
     mine = np.array([dst == port for _, dst in flows.pairs], dtype=bool)
     sent, lost, offered_bps = (
         float(m.or_zero(each)[mine].sum())
@@ -422,7 +428,7 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
 
 
 def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
-    """Return the relative error of each flow's window at one end; 0 if unknown."""
+    """Return the relative error of each flow's window length at one end; 0 if unknown."""
     if not window_s:
         return np.zeros(len(flows))
     return m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
@@ -439,7 +445,7 @@ _HELD = (
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """Yield a sentence for each direction and cause of ports that counted more than their line.
+    """Yield a sentence for each direction and cause of a measured rate above the line rate.
 
     Some excess is allowed: for each flow a frame or message, and over TCP the bytes that were sent
     before the window and read in it; in the direction from a port also a queue of the switch. The
@@ -453,7 +459,7 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
     unit = np.full(len(flows), float(m.FRAME_OVERHEAD_L1 + np.max(size)))
     if flows.packets is None and result.entry["size_unit"] != "frame":
         unit = unit + np.maximum(early, 0.0)
-    for words, end, waiting, shares in (  # bytes between line and counter as the window opens
+    for words, end, waiting, shares in (  # waiting: bytes queued when the window opens
         ("delivered to it", "dst", 0, every.destination),
         ("delivered from it", "src", site.queue_bytes or 0, every.source),
     ):

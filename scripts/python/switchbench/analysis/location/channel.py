@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Evidence of one measure: its rows, the elements that each row passes, and the likelihood of rows.
 
-A channel holds the rows of one measure (lost frames of open loads, rates of closed ones,
+A channel holds the rows of one measure (lost frames of open loads, rates of closed loads,
 retransmissions, duplicates, ...). In each row a share of the frames is impaired, so that one set of
 fault models serves all measures. Elements that the same pairs pass form a class: no observation
 tells them apart, and all work is done on classes.
@@ -10,7 +10,8 @@ A flow always takes the same link of a trunk, but the link is unknown. The numbe
 link is binomially distributed; each number gives the share that the flow loses. A row's
 likelihood is the mean over these alternatives. Faults of a trunk or of one of its links are
 compared by `evidence`: the likelihood of all rows of a trunk together, as the mean over all ways to
-spread its flows over its links. There, a flow shares a link only if others do, too.
+spread its flows over its links. This mean respects that flows can only share a link
+with each other.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class ElementClasses:
         return len(self.members)
 
     def incidences(self, number: int) -> Ints:
-        """Return the incidences of one class."""
+        """Return the numbers of the incidences of one class: of the rows that pass its elements."""
         return self.order[self.start[number] : self.start[number + 1]]
 
 
@@ -235,7 +236,7 @@ def channel_of(
 # --- parallel links -------------------------------------------------------------------------------
 
 MOST_OTHERS = 24
-RISK = 0.02  # probability of a loss
+RISK = 0.02  # a larger probability of a loss counts as a risk
 RARE = 1e-4  # less probable numbers of flows on one link are ignored
 MOST_FLOWS = 8  # up to this many flows, all assignments to a trunk's links are enumerated
 LONE_EVIDENCE = 0.4  # weight of rows in phases of more flows, or that pass several trunks
@@ -246,9 +247,10 @@ BINS = len(LIMITS) + 1
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Shares of frames that rows may lose on shared links, with log-weights: rows by BINS.
+    """Shares of frames that rows may lose on shared links, with log-probabilities, in BINS.
 
-    of: index into the arrays for each row of the channel; -1 if the row shares no link.
+    of: index into the two arrays (by row and bin) for each row of the channel; -1 if the row shares
+        no link.
     """
 
     of: Ints
@@ -295,7 +297,7 @@ class Trunk:
 
     @cached_property
     def flows(self) -> tuple[Ints, Ints, Ints]:
-        """Return for each row its flow: number of the group, number inside, size of the group.
+        """Return each row's group of flows, its flow's number in the group, and all group sizes.
 
         A group is a set of pairs that use the trunk at the same time, in one or several phases.
         """
@@ -336,7 +338,7 @@ class Hashing:
         """Return the shares that rows may lose on shared links, with their probabilities.
 
         lines: total capacities by class that replace those of the trunks.
-        only: rows to compute; other rows get none.
+        only: rows to compute; other rows have no alternatives.
         beside: trunk to leave out.
         """
         rows, channel_load = len(self._channel.pair), self._channel.load_bps
@@ -430,7 +432,7 @@ class Hashing:
         offered = load[:, None] + np.arange(most) * others[:, None]
 
         def likely(share: Floats) -> Floats:
-            """Return log-likelihoods by flow of all groups and by number of flows on a link."""
+            """Return log-likelihoods by group, flow, and number of flows on the flow's link."""
             some = (share != np.roll(share, 1, axis=1)) & (weight > 0)[:, None]
             some[:, 0] = weight > 0
             if not some.any():
@@ -482,7 +484,7 @@ def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
-    """Return by group of flows the log-likelihood over all ways to spread the flows over links.
+    """Return each group's log-likelihood, as mean over all ways to spread its flows over links.
 
     healthy, broken: by group, flow and number of flows on the link (from 1), for a healthy link and
     for the faulty one.
@@ -505,7 +507,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
         size, part, rest, begin = _subsets(number)
 
         def on_one(flows: Floats) -> Floats:
-            """Return by group and set of flows the likelihood that the set is on one link."""
+            """Return by group and set of flows the rows' likelihood if the set shares one link."""
             made = np.ones((len(joint), most, 1))
             for flow in range(number):
                 both = made * flows[joint, flow][:, :, None]

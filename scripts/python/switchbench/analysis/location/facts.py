@@ -19,7 +19,7 @@ from ...base import format
 from ...records.rows import PhaseKey
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.signedinteger[Any]]  # int32 for rows with elements, about ten for each row
+Ints = NDArray[np.signedinteger[Any]]  # int32 for elements of rows, about ten for each row
 Bools = NDArray[np.bool_]
 PAIRS_AT_ONCE = 1 << 16  # pairs routed at a time: there may be millions
 RouteFunction = Callable[[Ints, Ints], tuple[Ints, Ints]]
@@ -36,8 +36,8 @@ class Element:
     direction: of a host "send" or "receive"; of a switch port "in" or "out", as the switch sees it;
         of a cable, trunk or group "from A to B"; otherwise "".
     peer: port or module at the other end ("node5" for "leaf1:p5"), used in sentences; "" unknown.
-    line_bps: layer-1 capacity when healthy, of all links together; NaN unknown. A load above it is
-        expected to lose (oversubscription) and is no fault.
+    line_bps: layer-1 capacity when healthy, of all links together; NaN unknown. Losses above
+        this load are expected (oversubscription) and are no fault.
     links: number of a trunk's parallel links.
     pooled: every frame takes whichever link is free, so that all links carry line_bps together;
         otherwise a flow keeps to one link, by a hash, and several flows may meet on one.
@@ -56,8 +56,9 @@ class Element:
 class Paths:
     """The elements that the frames of each pair of ports pass.
 
-    `locate` itself adds what needs no topology: each pair, and each network as a whole. Paths need
-    not name them. Without any topology paths have hosts (send, receive) and the site's groups.
+    `locate` itself adds the elements that need no topology: each pair, and each network as a whole.
+    Paths need not name them. Without any topology paths have hosts (send, receive) and the site's
+    groups.
 
     ports: names by port number.
     networks: network by port number; () where all ports are in one. Pairs are within a network.
@@ -76,7 +77,7 @@ class Paths:
     networks: Sequence[str] = ()
 
     def of_pairs(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        """Return the elements that pairs of ports pass, in the form of `route`, for any number."""
+        """Return the elements that pairs of ports pass, in the form of `route`, in chunks."""
         begins = range(0, max(len(src), 1), PAIRS_AT_ONCE)
         parts = [
             self.route(src[begin : begin + PAIRS_AT_ONCE], dst[begin : begin + PAIRS_AT_ONCE])
@@ -145,10 +146,11 @@ class Observations:
 
     phase: number of the phase in `phases`.
     src, dst: port numbers (`Paths.ports`).
-    sent, delivered, lost: frames over the whole trial; `lost` without what the two hosts or foreign
-        traffic explain. NaN for closed-loop transports, which have rates and retransmissions only.
+    sent, delivered, lost: frames over the whole trial; `lost` without the losses that the two
+        hosts or foreign traffic explain. NaN for closed-loop transports, which have rates and
+        retransmissions only.
     intended_bps, offered_bps, delivered_bps: layer 1, in the window.
-    limited: the tester limited this flow: its rate says nothing of a capacity, its loss by sequence
+    limited: the tester limited this flow: its rate shows no capacity, but its loss by sequence
         number stays valid.
     duplicated, reordered, corrupted: frames.
     retransmitted: segments or packets.
@@ -219,8 +221,9 @@ def element_words(element: Element) -> str:
 class Suspect:
     """Fault that the observations show, with its place.
 
-    element: the named one. alike: all elements that cannot be told apart from it (they have the
-        same flows), `element` included.
+    element: the suspected element.
+    alike: all elements that cannot be told apart from `element` (they have the same flows),
+        `element` included.
     kind: a key of WORDS.
     value, low, high: size with its 95 % interval: a share of frames (0..1), a capacity in bit/s of
         layer 1, a frame size in bytes; NaN for "dead" and "intermittent".
@@ -264,7 +267,7 @@ class Suspect:
         )
 
     def evidence(self) -> str:
-        """Return in words how many flows suffer through the element, and beside it."""
+        """Return a text: how many flows through the element, and on other paths, are impaired."""
         beside = self.beside + self.beside_suffering
         return (
             f"{self.suffering} of {format.of(self.through, 'flow')} through it suffer, "
@@ -309,7 +312,7 @@ class Oversubscription:
 
 @dataclass(frozen=True)
 class NextTest:
-    """Smallest matrix that would tell suspects apart, or load an untested element.
+    """Smallest traffic matrix that would tell suspects apart, or load an untested element.
 
     flows: pairs of port names, all at once; () if no traffic can decide.
     load: share of the line, 0..1.

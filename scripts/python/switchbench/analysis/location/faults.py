@@ -29,7 +29,7 @@ from .channel import (
 from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability of one more fault
-LEAST_SHORTFALL = 0.12  # a smaller shortfall of closed rates is due to chance or the tester
+LEAST_SHORTFALL = 0.12  # a smaller shortfall of a closed load's rate is due to chance or the tester
 LEAST_CUT = 0.015  # a capacity fault takes at least this share of the load
 MOST_FAULTS = 16
 MOST_TRUNKS = 4  # trunks of several links examined in each step
@@ -77,11 +77,11 @@ class PlacedFault:
     score: float = 0.0
 
     def spread(self) -> float:
-        """Return the relative standard deviation of the share from row to row."""
+        """Return the relative standard deviation of the impaired share from row to row."""
         return SPREAD.get(self.kind, USUAL_SPREAD)
 
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
-        """Return the incidences of the fault's class to which the fault applies."""
+        """Return the incidences (a row and a class on its path) to which the fault applies."""
         at = channel.classes.incidences(self.place)
         limits = (self.size_above, self.phases, self.pairs)
         if limits == (None, None, None) and not self.bursts:
@@ -189,26 +189,26 @@ class Model:
         self.judge_again(np.flatnonzero(changed))
 
     def judge_again(self, rows: Ints) -> None:
-        """Recompute the log-likelihood of some rows, in an array of the model's own."""
+        """Recompute the log-likelihood of some rows, in a new array, since models may share one."""
         self.ll = self.ll.copy()
         self.ll[rows] = self.likelihood(rows, self.p[rows], self.spread[rows])
 
     @property
     def upstream(self) -> Floats:
-        """Return for each incidence the log of the row's share that reaches it."""
+        """Return for each incidence the log of the share of the row's frames that reaches it."""
         if self._upstream is None:
             self._upstream = self._reaching()
         return self._upstream
 
     def _passes(self) -> Floats:
-        """Return for each incidence the log of the share that the faults let pass."""
+        """Return for each incidence the log of the share of frames that its faults let pass."""
         found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
         return found
 
     def _reaching(self) -> Floats:
-        """Compute `upstream`: the load that faults and shared links before an incidence leave."""
+        """Return `upstream`: the log of the share that earlier faults and shared links let pass."""
         classes, found = self.channel.classes, self._passes()
         if self.hashing.trunks:
             mean = self.hashed.mean(len(self.channel.pair))
@@ -223,7 +223,7 @@ class Model:
         return found
 
     def doubt_outliers(self) -> bool:
-        """Mark rows with large unexplained losses as outliers; return whether there are any."""
+        """Lower the outlier probability of large unexplained losses; return whether any exist."""
         channel = self.channel
         large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
         for trunk in self.hashing.trunks.values():  # these rows have an unknown faulty link
@@ -238,7 +238,7 @@ class Model:
         return float(self.ll.sum())
 
     def excess(self) -> Floats:
-        """Return for each row the gain in log-likelihood if its own share were the expected one."""
+        """Return for each row the gain in log-likelihood if its measured share were expected."""
         share = np.clip(self.channel.share(), 0, 1 - 1e-9)
         more = np.flatnonzero(share > 1.2 * self.p + (0.02 if self.is_rate else 0))
         found = np.zeros(len(share))
@@ -273,12 +273,13 @@ class Candidates:
         self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
         cost: float = 0.0,
     ) -> Floats:  # fmt: skip
-        """Return by candidate the gain in log-likelihood if it impairs `share` of the frames.
+        """Return for each group the gain in log-likelihood if it loses `share` of its frames.
 
-        Groups are numbers from 0 of a candidate's incidences. A row gains at most its excess. So a
-        sample of the rows without excess is evaluated first, and all rows only for candidates that
-        can still reach the floor. shared: weight of rows that flows on the same link also explain.
-        cost: min penalty in addition to that of any fault.
+        A group is some or all incidences of one candidate; `group` has the group's number of each
+        incidence, from 0. A row gains at most its excess. So a sample of the rows without excess is
+        evaluated first, and all rows only for candidates that can still reach the floor. shared:
+        weight of rows that flows on the same link also explain. cost: min penalty in addition to
+        the penalty of any fault.
         """
         model, count = self.model, int(group.max(initial=-1)) + 1
         cost += RARITY + float(np.log(min(len(model.channel.classes), len(model.channel.src))))
@@ -305,7 +306,7 @@ class Candidates:
     def likeliest(
         self, tried: Iterable[tuple[Floats, Floats]], spread: float
     ) -> tuple[Floats, Floats]:
-        """Return for each candidate the largest gain, and the tried value that has it.
+        """Return for each candidate the largest gain, and the tried value with that gain.
 
         tried: pairs of values by candidate (NaN: none) and the impaired share at each incidence.
         """
@@ -321,7 +322,7 @@ class Candidates:
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, keep: Bools) -> Floats:
-        """Return by candidate the median unexplained share of the incidences in `keep`; else 0."""
+        """Return by candidate the median unexplained share of the incidences in `keep`, or 0."""
         return _ranked(self.local, self.left, keep, 0.5, len(self.places))
 
 
@@ -369,8 +370,8 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
-    # Impaired share beyond the present faults and shared links. They explain nothing of a row whose
-    # impairment they do not predict.
+    # Impaired share that the present faults and shared links leave unexplained. Shared links count
+    # only for rows whose impairment the model predicts.
     share = np.clip(model.channel.share(), 0, 1)
     shared = np.where(excess > EXCESS, 0.0, explained(model.channel, model.hashed, model.p))
     taken = 1 - (1 - model.p) * (1 - shared)
@@ -436,7 +437,7 @@ def _constant(
 
 
 def _capacity(found: Candidates) -> list[PlacedFault]:
-    """Return faults that limit the load to a capacity."""
+    """Return the candidates' possible faults that limit the load to a capacity."""
     model, channel, count = found.model, found.model.channel, len(found.places)
     key = found.local * model.phases + channel.phase[found.row]
     keys, group = numbered(key, count * model.phases)
@@ -568,7 +569,7 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
 
 
 def _odd(model: Model, place: int, several: float) -> float:
-    """Return the log-likelihood gain of each trunk's rows if their losses were the expected ones.
+    """Return the log-likelihood gain of a trunk's rows if their measured losses were expected.
 
     The cost of meeting on links by chance is subtracted. several: as in `evidence`.
     """
@@ -585,7 +586,7 @@ def evidence(
     model: Model, place: int, link: tuple[str, float] | None = None, line: float | None = None,
     several: float = 0.0, each: bool = False,
 ) -> Floats:  # fmt: skip
-    """Return by group the log-likelihood of a trunk's rows, with one or all links at fault.
+    """Return by group of flows the log-likelihood of a trunk's rows, with one or all links faulty.
 
     several: weight of rows that may also share links of other trunks.
     each: return for each row the probability that its flow uses the faulty link, instead.
@@ -750,7 +751,7 @@ def _split(model: Model, index: int) -> bool:
 
 
 def _improve(model: Model) -> bool:
-    """Fit all faults again, and replace each fault that has a better alternative."""
+    """Fit all faults again, replace faults by better alternatives; return whether any changed."""
     changed, by_chance = False, 0
     for index in range(model.lines, len(model.faults)):
         by_chance += _by_chance(model.faults[index])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults: from observations to channels, faults and suspects.
+"""Location of faults: each measure's observations are explained by faults, ranked as suspects.
 
-Channels are judged one after the other: misdelivered frames, lost frames, rates and retransmissions
-of closed loads, duplicates, order, corruption. A fault that shows in several channels is one
-suspect.
+The observations of one measure are a channel. Channels are judged one after the other: misdelivered
+frames, lost frames, rates and retransmissions of closed loads (TCP, RDMA), duplicates, order,
+corruption. A fault that shows in several channels is one suspect.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ NEARLY_LINE = 0.88  # a healthy line carries at least this share with closed loa
 # min log-likelihood gain of a fault that chance may imitate: of one pair, of some pairs of a trunk,
 # of some phases
 LEAST_GAIN = 16.0
-MILDER = 0.75  # share of the other direction's missing capacity; acknowledgements wait there
-MOST_PAIRS = 2  # affected pairs named alone; more pairs have a common cause
+MILDER = 0.75  # acknowledgements explain up to this share of the other direction's missing capacity
+MOST_PAIRS = 2  # max number of suspect pairs; more affected pairs have a common cause
 SUFFERS = 0.5  # min log-likelihood gain of an affected pair
 SEGMENT_BITS = 8 * 1538.0
 PAIRS_TRIED = 20_000  # pairs tried for the next test
@@ -107,7 +107,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
 
 
 def _usable(found: Observations, problems: list[str]) -> Bools:
-    """Return the rows with consistent counts; append a sentence on other rows to `problems`."""
+    """Return the rows with consistent counts; append a sentence on the others to `problems`."""
     with np.errstate(invalid="ignore"):
         wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
         wrong |= found.sent < 0
@@ -123,7 +123,7 @@ def _usable(found: Observations, problems: list[str]) -> Bools:
 
 
 def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Channel]:
-    """Yield each channel of observations that has rows, one per measure.
+    """Yield one channel for each measure, such as loss or duplication, with its usable rows.
 
     crowded: rows that faults of rates explain; the caller sets it after the channel of rates.
         Retransmissions of these rows are no evidence.
@@ -143,7 +143,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
         is_copy = strayed > 2 * np.nan_to_num(lost)
     wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
     lost = lost - wrong_port
-    # Misdelivered frames of others may have displaced all of the lost frames.
+    # Misdelivered frames of other flows may have displaced all of the lost frames.
     lost[(lost > 0) & (came[found.phase * ports + found.dst] >= lost)] = nan
     for measure, k in (
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
@@ -156,10 +156,10 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
         rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
         if len(rows) and (measure == "loss" or k[rows].any()):
             n = found.sent[rows]
-            if measure in ("duplication", "reordering", "corruption"):  # of arriving frames
+            if measure in ("duplication", "reordering", "corruption"):  # per arriving frame
                 n = np.maximum(n - np.nan_to_num(lost[rows]), 1.0)
             yield channel_of(measure, found, rows, n, np.minimum(k[rows], n), load[rows])
-    # Closed loads show their faults by rates and retransmissions, not by lost frames.
+    # Closed loads (TCP, RDMA) show faults by rates and retransmissions, not by lost frames.
     with np.errstate(invalid="ignore", divide="ignore"):
         share = found.delivered_bps / found.intended_bps
         valid = ~open_loop & (found.intended_bps > 0) & np.isfinite(share) & (share < 1.5)
@@ -235,12 +235,12 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
 
 
 def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
-    """Find the faults that explain the rows of one channel; return the model with them.
+    """Find the faults that explain the rows of one channel; return the model with these faults.
 
-    If there are many rows, faults are first sought in randomly chosen phases: at regular ones, a
-    period of the pattern could coincide with one of the network. These faults then apply to all
-    rows. Last, faults that the chosen phases can't show (of a pair, of a short time) are sought in
-    all rows.
+    If there are many rows, faults are first sought in randomly chosen phases: every n-th
+    phase could coincide with a period of the pattern or of the network. These faults then apply to
+    all rows. Last, faults that the chosen phases cannot show (of a pair, of a short time) are
+    sought in all rows.
     """
     phases = len(found.phases)
     if len(channel.rows) <= MANY_ROWS:
@@ -292,7 +292,7 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
 
 
 def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
-    """Return for each element and transport the load that its line could not carry."""
+    """Return for each overloaded element and transport the highest load and the lost frames."""
     channel, classes = model.channel, model.channel.classes
     transports = np.array([facts.transport for facts in found.phases])
     made = []
@@ -318,7 +318,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 
 
 def _named(elements: Sequence[Element]) -> Element:
-    """Return the element that is named for its class."""
+    """Return the element that stands for its class: the one that a person can check first."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
@@ -355,7 +355,7 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
 
 
 def _suffering(model: Model, least: float) -> Bools:
-    """Return for each pair whether it is affected beyond what the faults explain."""
+    """Return for each pair of ports whether it is impaired more than the model's faults explain."""
     left = model.channel.share() - model.p
     found = np.zeros(len(model.channel.src), np.bool_)
     found[model.channel.pair[(model.excess() > SUFFERS) & (left > least)]] = True
@@ -365,7 +365,7 @@ def _suffering(model: Model, least: float) -> Bools:
 def _posterior(
     model: Model, rest: Model, fault: PlacedFault
 ) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
-    """Return the probability of a fault against all alternatives, and its rivals."""
+    """Return the probability of a fault, its gain in log-likelihood, and its rivals' elements."""
     classes = model.channel.classes
     own = model.total() - rest.total() - fault.penalty
     found = hypotheses(rest, max(own, 0.0) - HOPELESS)
@@ -419,10 +419,10 @@ def _quantified(
 
 
 def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
-    """Return the rows' rate in the window per rate over the whole phase, at most 1.
+    """Return the ratio of the rows' rate in the window to that over the whole phase, at most 1.
 
-    A queue delivers its last frames after the load has ended. In a short window these are up to a
-    tenth of all frames.
+    A queue delivers its last frames after the load has ended. In a short window these frames are up
+    to a tenth of all frames.
     """
     by_counts = channel.load_bps[here] * (1 - channel.share()[here])
     return min(1.0, float(found.delivered_bps[channel.rows[here]].sum() / by_counts.sum()))
@@ -464,7 +464,7 @@ def _merged(located: Sequence[Suspect]) -> list[Suspect]:
 
 
 def _worth(one: Suspect) -> bool:
-    """Return whether a suspect is certain enough, and is not mere congestion of closed loads."""
+    """Return whether a suspect is certain enough, and is not mere congestion by TCP or RDMA."""
     if one.confidence < LEAST_CONFIDENCE or not one.suffering:
         return False
     kind = one.element.kind
@@ -483,7 +483,7 @@ def _worth(one: Suspect) -> bool:
 
 
 def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
-    """Return whether the suspect is a pair that another suspect explains, or one of many pairs."""
+    """Return whether a suspect is a pair that another suspect explains, or one of many pairs."""
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
@@ -533,7 +533,7 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
 
 
 def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
-    """Return the elements that no flow loaded, or only flows that the tester limited."""
+    """Return the elements that no flow loaded, apart from flows that the tester limited."""
     sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
     used = ~found.limited & (sent > 0)
     ports = len(paths.ports)
@@ -543,13 +543,16 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
     return tuple(x for number, x in enumerate(paths.elements) if number not in tested)
 
 
-# --- the smallest test that tells suspects apart, or loads what was never loaded -----------------
+# --- the smallest test that tells suspects apart, or loads untested elements ---------------------
 
 
 def next_test(
     found: Observations, paths: Paths, suspects: Sequence[Suspect], untested: Sequence[Element]
 ) -> NextTest | None:
-    """Return the smallest test that tells suspects apart; None if none is needed."""
+    """Return the smallest test that tells suspects apart or loads untested elements, or None.
+
+    None: no test is needed, or none would help.
+    """
     if not len(found) or not paths.elements:
         return None
     # Prefer a transport that can lose frames, and the highest load.
@@ -610,7 +613,9 @@ def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
 
 
 def _splitting(uses: Bools) -> list[int]:
-    """Return a few pairs that pass some of the alternatives only; none if no pair does.
+    """Return a few pairs of ports that tell alternatives apart: each passes only some of them.
+
+    The list is empty if no pair tells alternatives apart.
 
     uses: true where a pair (column) passes an alternative (row).
     """
@@ -630,7 +635,7 @@ def _splitting(uses: Bools) -> list[int]:
 
 
 def _covering(wanted: Sequence[int], pair: Ints, members: Ints, pairs: int) -> list[int]:
-    """Return a few pairs that together pass all wanted elements."""
+    """Return a few pairs of ports that together pass the wanted elements, as far as possible."""
     chosen: list[int] = []
     left = set(wanted)
     while left and len(chosen) < FLOWS_NAMED:

@@ -28,7 +28,7 @@ MOST_PROBLEMS = 8
 
 
 def group_of_port(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Return the group of each port that is in exactly one."""
+    """Return the group of each port that is in exactly one group."""
     times = Counter(port for ports in groups.values() for port in ports)
     return {port: name for name, ports in groups.items() for port in ports if times[port] == 1}
 
@@ -97,7 +97,7 @@ def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
 
 
 class _Parts:
-    """Elements by number, and numbered lists of elements (`parts`) that make up paths."""
+    """Registry of elements and of `parts`: numbered lists of elements that make up paths."""
 
     def __init__(self, site: Site, lines: Mapping[str, int]) -> None:
         self.pooled = site.lab is not None  # a lab's trunk is one shaper in each direction
@@ -117,7 +117,7 @@ class _Parts:
         return list(self._numbers)
 
     def host(self, name: str, direction: str) -> Element:
-        """Return a port's host as sender or receiver."""
+        """Return the element of a port's host as sender or as receiver."""
         port = self.ports[name]
         return Element(
             port.tester or name, "host", direction, port.switch or "", self.line_bps(name)
@@ -128,7 +128,7 @@ class _Parts:
         return float(self._lines[name]) or nan
 
     def access(self, name: str, towards_switch: bool) -> tuple[Element, ...]:
-        """Return cable and switch port of a port, in the order in which frames pass."""
+        """Return the elements of a port's cable and switch port, in the order that frames pass."""
         port, line_bps = self.ports[name], self.line_bps(name)
         if not port.switch:
             return ()
@@ -143,7 +143,7 @@ class _Parts:
         return (cable, switch_port) if towards_switch else (switch_port, cable)
 
     def joined(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-        """Return the elements of paths (`Paths.route`): the parts of each column in order."""
+        """Return the elements of paths in the form of `Paths.route`: each path's parts in order."""
         sizes = np.array([len(part) for part in self._parts])
         begins = np.cumsum(sizes) - sizes
         members = np.array([number for part in self._parts for number in part], np.int32)
@@ -223,7 +223,7 @@ def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
 
 def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
     """Yield the connected parts of a site's networks."""
-    import networkx  # a sixth of a second
+    import networkx  # its import takes a sixth of a second
 
     wiring = site.wiring or Wiring("")
     number = {port.name: place for place, port in enumerate(site.ports)}
@@ -276,7 +276,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
 
 
 def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> Ints:
-    """Return the part of each resource of routes, with that of `nothing` last."""
+    """Return the number of the part for each resource of routes, with the empty part last."""
     by_ends = {ends: c for c in cables for ends in ((c.a, c.b), (c.b, c.a))}
     hosts = frozenset(routes.fabric.hosts)
 
@@ -300,14 +300,14 @@ def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> 
     return np.array([*(part(a, b) for a, b in routes.resources), 0], np.int64)
 
 
-# --- equal ways ----------------------------------------------------------------------------------
+# --- equal paths ---------------------------------------------------------------------------------
 
 
 def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[CableBundle]:
-    """Return the cables with each set of switches on equal paths joined to one switch.
+    """Return the cables of the network in which switches on equal paths are joined to one.
 
-    A hash of its addresses decides a frame's path, so the switch it takes is unknown. A choice
-    among switches with ports remains.
+    A hash of a frame's addresses decides its path, so that the switch on the path is unknown.
+    Switches with ports of the site are not joined.
     """
     leaves = {port.switch for port in ports if port.switch}
     members = {end: {end} for cable in cables for end in (cable.a, cable.b)}
@@ -327,7 +327,7 @@ def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[Cable
 
 
 def _choices(leaves: set[str], cables: Sequence[CableBundle]) -> list[list[str]]:
-    """Return sets of neighbours without ports that offer equal paths to a leaf."""
+    """Return the sets of switches without ports through which equal paths lead to a leaf switch."""
     import networkx
 
     graph = networkx.Graph([(cable.a, cable.b) for cable in cables])
