@@ -68,7 +68,7 @@ _WANTED: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class FlowColumns:
-    """Results of a plan's flows, in arrays with one element for each flow and phase."""
+    """Results of a trial's flows in one network: arrays with an element for each flow and phase."""
 
     phase: Ints
     src: Ints  # index into the run's list of ports
@@ -119,7 +119,7 @@ class Measured:
                 self.damage.append(str(error).removeprefix(f"{self.directory}/"))
 
     def flows(self, plan: PlanEntry) -> FlowColumns | None:
-        """Return a plan's flows, with the counts of their destinations; None if there are none."""
+        """Return a trial's flows in one network that destinations reported; None without flows."""
         key = plan_key(plan)
         if key not in self._flows:
             phase, src, dst, rows = self._of_plan("flows", plan)
@@ -135,13 +135,13 @@ class Measured:
         return self._flows[key]
 
     def intervals(self, plan: PlanEntry, number: int) -> Intervals:
-        """Return the interval results of one phase of a plan."""
+        """Return the flows' interval results (rates over time) of one phase in one network."""
         phase, src, dst, rows = self._of_plan("intervals", plan)
         mine = rows.select((phase == number) & (src >= 0) & (dst >= 0))
         return Intervals.of(mine, frozenset(), plan["traffic"] == "stream")
 
     def times(self, plan: PlanEntry, kind: str) -> Histogram | None:
-        """Return the histogram of a plan's times of one kind; None if none were measured.
+        """Return a trial's histogram of one kind of times in one network; None without times.
 
         `kind`: one of model.LATENCY_KINDS. One-way delays between different clocks are left out:
         only the summary corrects them.
@@ -161,7 +161,10 @@ class Measured:
         return Histogram(times, count=total) if total else None
 
     def _of_plan(self, table: str, plan: PlanEntry) -> tuple[Ints, Ints, Ints, Rows]:
-        """Return the rows of a plan in a table: phases, source and destination indices, rows."""
+        """Return a trial's rows of a table in one network, with numbers of phases and ports.
+
+        The result has four parts: phases, source and destination indices, rows.
+        """
         rows = NOTHING
         if table in self._tables:
             names = ("trial", "repeat", "network")
@@ -175,7 +178,7 @@ class Measured:
         return rows.floats("phase").astype(np.int32), src, dst, rows
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
-        """Return the summary's entries of a plan's phases, in order."""
+        """Return the summary's entries of the phases of a trial in one network, in order."""
         return self._phases.get(plan_key(plan), [])
 
     @cached_property
@@ -186,7 +189,7 @@ class Measured:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Return each port's index in `ports`."""
+        """Return each port's index in the list `ports`, by the port's name."""
         return {name: place for place, name in enumerate(self.ports)}
 
     @cached_property

@@ -30,7 +30,7 @@ from .tester import beyond_hosts, lost_in_network
 
 
 def _lesser(result: PhaseResult, relative: bool) -> ByPort:
-    """Return by port the lower of its sent and received rate, in percent of line.
+    """Return by port the lower of its send and receive rates, in percent of line rate.
 
     `relative`: in percent of the median port's rate instead.
     """
@@ -95,7 +95,7 @@ FAILURES_NAMED = 20  # failures listed for one clause, the worst first
 
 
 class ValueLocation(NamedTuple):
-    """Place where a value was measured; None: not applicable, as the phase of a sum over phases."""
+    """Place of a measured value: trial, phase, flow or port; None if a key does not apply."""
 
     trial: int | None = None
     repeat: int | None = None
@@ -107,7 +107,7 @@ class ValueLocation(NamedTuple):
     port: str | None = None
 
     def words(self, over: str) -> str:
-        """Name the flow, port or phase of the value, and the trial, in words."""
+        """Return a text that names the flow, port or phase of the value, and the trial."""
         trial = f"trial {self.trial} {self.pattern}"
         if over == "flow":
             return f"{self.src} -> {self.dst} in {trial} phase {self.phase}"
@@ -165,7 +165,7 @@ class ClauseJudge:
 
     @property
     def is_of_plans(self) -> bool:
-        """Return whether the clause judges pattern totals, the summary's entries of plans."""
+        """Return whether the clause judges pattern totals: a trial's totals over all its phases."""
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
@@ -189,7 +189,7 @@ class ClauseJudge:
                 self.gathered[key] = joined or sample
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Judge the entry of a plan, if the clause judges pattern totals."""
+        """Judge the totals of a trial in one network, if the clause judges pattern totals."""
         measure = self.clause.measure
         if not self.is_of_plans or trial not in self.wanted:
             return
@@ -315,7 +315,7 @@ class ClauseJudge:
 
 
 def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list[ClauseJudge]:
-    """Create the judge of each clause; raise ConfigurationError for an invalid clause."""
+    """Return a ClauseJudge for each clause; raise ConfigurationError for an invalid clause."""
     every, judges = list(trials), []
     for spec in expectations:
         chosen = selected(spec.get("where") or {}, every)

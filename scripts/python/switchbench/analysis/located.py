@@ -111,7 +111,7 @@ class _ObservedPhase:
 
 
 def _columns(flows: int, **known: NDArray[Any]) -> Columns:
-    """Return the columns of a phase; omit columns without a known value, to save memory."""
+    """Return a phase's columns of observations; a column without values is one shared default."""
     return {name: np.broadcast_to(none, flows) for name, none in _NONE.items()} | known
 
 
@@ -138,7 +138,7 @@ class Locator:
         self.host_phases: Counter[tuple[str, str]] = Counter()
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
-        """Add one phase; skip losses that a suite's search provokes.
+        """Add the flows and anomalies of one phase; skip losses that a suite's search provokes.
 
         A search provokes loss by bursts, or by more addresses than a table holds. This is no fault.
         """
@@ -295,7 +295,7 @@ class Locator:
         return {port: count for port, count in left.items() if count > 0}
 
     def observations(self) -> Observations:
-        """Join the observations of all phases."""
+        """Return the observations of all phases, joined in common arrays."""
         phases = [*self._phases, *self._checks()]
         sizes = [len(phase.columns["src"]) for phase in phases]
         begins = np.cumsum([0, *sizes]).tolist()
@@ -483,7 +483,7 @@ def _of_suspect(one: Entry) -> FindingEntry:
 
 
 def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator[FindingEntry]:
-    """Yield the findings of each kind of anomaly: the highest counts first, then their rest."""
+    """Yield findings by kind of anomaly: the highest counts first, then one for all others."""
     for kind, (noun, words) in ODD.items():
         some = [one for one in counts.most_common() if one[0].kind == kind]
         for odd, count in some[:MOST_FLOWS]:

@@ -211,17 +211,17 @@ def offered_payload_bps(flows: PhaseFlows) -> Floats:
 
 
 def delivered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that each flow's destination verified in its window."""
+    """Return each flow's delivered layer-1 rate in bit/s, in the window of its destination."""
     return per_second(line_bits(flows, "received"), flows["received_window_ns"])
 
 
 def offered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that each flow's source sent in its window."""
+    """Return each flow's offered layer-1 rate in bit/s, in the window of its source."""
     return per_second(line_bits(flows, "sent"), flows["sent_window_ns"])
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
-    """Return each flow's intended layer-1 bit/s: offered bit/s x intended frames / sent frames."""
+    """Return each flow's intended layer-1 rate: offered rate x intended frames / sent frames."""
     offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
@@ -335,7 +335,7 @@ def lines_of(ports: NameIndex[str], line_bps: Mapping[str, int]) -> Floats:
 
 
 def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
-    """Return for each port the sum of its flows' values; None if one of them is unknown."""
+    """Return for each port the sum of its flows' values; None if one value is unknown."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
 

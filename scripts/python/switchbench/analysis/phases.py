@@ -113,7 +113,7 @@ class PhaseResults:
         rows: PhaseRows,
         misdelivered: m.MisdeliveredFrames,
     ) -> m.PhaseResult:
-        """Compute a phase's result with its entry of the summary, in one network."""
+        """Return the result of a phase in one network, with the phase's entry for the summary."""
         lines, every = self._line_rates(trial, part, key), rows.flows()
         nodes, ports = rows.rows("phases"), rows.rows("ports")
         self.clocks.correct(rows.moment, every.times)
@@ -202,7 +202,7 @@ class PhaseResults:
 
 
 def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Entry:
-    """Return the settings of a phase for its entry: pattern, size, load, ranks."""
+    """Return the settings of a phase for its entry in the summary: pattern, size, load, ranks."""
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     networks = [one.network for one in trial.parts]
     return filled(
@@ -241,7 +241,7 @@ def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
 
 
 def _timing(nodes: Rows) -> dict[str, object]:
-    """Return the duration of a phase and the skew of its ranks."""
+    """Return the duration of a phase, and by how much its ranks' starts and stops differ."""
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))
     skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
@@ -370,7 +370,7 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
 
 
 def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
-    """Return the `intervals` of a phase's entry; leave out flows with a wrong window."""
+    """Return a phase's slowest intervals for the summary; omit flows with a wrong window."""
     spans, size = intervals.spans, len(intervals.pairs)
     flows, first = intervals.lowest
     in_it = np.array([intervals.pairs[flow] not in off for flow in flows.tolist()], dtype=bool)
@@ -448,7 +448,10 @@ ASKED = "asked for"
 
 
 class NodeClock(NamedTuple):
-    """Clock of a node in one phase; the phase used the offset `used_ns` to run time."""
+    """Clock of a node in one phase, by its offset to run time (the run's common clock).
+
+    The phase used the offset `used_ns`.
+    """
 
     shift_ns: int  # offset found later less the offset used
     used_ns: int
@@ -456,7 +459,7 @@ class NodeClock(NamedTuple):
 
 
 class ClockTable:
-    """Clocks of nodes by phase; they correct one-way delays."""
+    """Table of the nodes' clocks in each phase, which corrects one-way delays."""
 
     def __init__(self, nodes: Mapping[str, str]) -> None:
         """Create a table without clocks; `nodes`: the node of each port."""
@@ -474,7 +477,7 @@ class ClockTable:
             self._wall_offset_ns = wall_ns - offset_ns
 
     def utc(self, run_ns: int | None) -> str | None:
-        """Convert run time to UTC, by the first node that reported its wall clock."""
+        """Convert run time (the run's common clock) to UTC, by the wall clock of one node."""
         if run_ns is None or self._wall_offset_ns is None:
             return None
         since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
@@ -624,7 +627,7 @@ class PortTable:
         self._downs: Counter[str] = Counter()
 
     def add(self, result: m.PhaseResult, transport: str) -> None:
-        """Add one measured phase.
+        """Add the ports' rates and losses in one measured phase.
 
         Ranks in dependent steps have different loads, so that the rates of their ports are not
         compared. A tester-limited rate does not count.

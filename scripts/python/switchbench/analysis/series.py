@@ -99,7 +99,7 @@ US = 1e6  # microseconds in a second
 
 @dataclass
 class MeasuredExecutions:
-    """Repetition times of one trial in one network: rows of `histograms`, by phase."""
+    """Times that a trial's ranks took for repetitions of a schedule, in one network, by phase."""
 
     trial: Trial
     network: str
@@ -134,7 +134,7 @@ def _mean_us(row: Row) -> float | None:
 
 
 class ExecutionTable:
-    """Collector of repetition times, phase by phase, for the summary's `steps`.
+    """Collector of the ranks' times for repetitions of schedules, for the summary's `steps`.
 
     Each rank times its own repetitions, from a barrier until its last step is complete. Formulas
     are in doc/reference/measures.md, "Dependent steps".
@@ -192,10 +192,7 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
 
 
 def _shared(repeats: Sequence[MeasuredExecutions]) -> tuple[list[Row], Entry]:
-    """Return the rows of all ranks, and the values that entries of both kinds have.
-
-    The two kinds are collective operations and kernels.
-    """
+    """Return the rows of all ranks, and the values of any operation's or kernel's entry."""
     ranks = [row for one in repeats for rows in one.phases for row in rows]
     return ranks, {
         "trials": [one.trial.id for one in repeats],
@@ -262,7 +259,7 @@ NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 
 class TransportSeries(NamedTuple):
-    """Repeats of one transport at one setting: one plan for each repeat."""
+    """Repeats of one transport at one setting, with their mean rate and CPU time."""
 
     transport: str
     options: Entry  # options of the transport that the configuration varies
@@ -374,7 +371,7 @@ def _comparison(row: list[TransportSeries]) -> Entry:
 
 
 def alternated(plans: Iterable[PlanEntry]) -> bool | None:
-    """Return whether all plans ended a repeat before any of them began the next repeat.
+    """Return whether all compared trials ended a repeat before any began the next repeat.
 
     None if there is only one repeat.
     """

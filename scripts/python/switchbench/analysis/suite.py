@@ -89,7 +89,7 @@ class Measurement:
 
     @property
     def results(self) -> tuple[SearchResult, ...]:
-        """Return the results so far: of a search of loads, one for each goal."""
+        """Return the search's results so far; a search of loads has one for each goal."""
         return () if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, float | None]]:
@@ -123,7 +123,7 @@ class Measurement:
 
 
 class SuiteCourse:
-    """Suite in progress: `trial` is measured next, `answer` stores its result."""
+    """Test suite in progress: `trial` is measured next, `answer` stores its result."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -435,7 +435,7 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Return why nothing of the run could be judged; None if something was judged.
+    """Return the reason why nothing of the run could be judged; None if something was judged.
 
     Clauses and phases can be judged; in a suite, its searches instead.
 

@@ -217,7 +217,7 @@ class Summary:
         return self.locator.findings()
 
     def finish(self, about: Entry, faults: Iterable[str], refused: bool = False) -> SummaryDocument:
-        """Compute the summary, after the last record.
+        """Return the whole summary of the run, after the last record.
 
         `about`: the summary's `run`. `faults`: sentences, each of which makes the run partial.
 

@@ -179,7 +179,7 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """Return the min number of each flow's lost frames that hosts and foreign traffic leave open.
+    """Return each flow's min number of lost frames that hosts and foreign traffic do not explain.
 
     NaN: the drops of a host are unknown, or counts of flows and counters of ports contradict each
     other.
@@ -193,7 +193,7 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
 
 
 def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
-    """Yield each cause of loss outside the network: name, end of flows, lost frames by port.
+    """Yield each cause of loss outside the network: its name, affected ends, frames by port.
 
     The end, `src` or `dst`, selects the flows' sending or receiving ports. The frames are in the
     order of `PhaseFlows.ends`; NaN is unknown.

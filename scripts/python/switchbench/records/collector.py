@@ -116,7 +116,7 @@ def _columns(table: str, record: Record) -> Row:
 
 
 def times_row(record: Record) -> Row:
-    """Convert a `histogram` or an `execution` record to a row of `histograms`."""
+    """Convert a `histogram` or an `execution` record to a row of the table `histograms`."""
     if record["type"] == EXECUTION:
         ends = {"src": record["rank"], "dst": record["rank"], "kind": EXECUTION}
         record = record | ends | {"count": record["batches"], "lost": None}
@@ -135,7 +135,7 @@ class _Trial:
         self.nodes: set[str] = set()  # nodes that ended the trial
 
     def closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
-        """Close phases against later records, and return their rows by table."""
+        """Close phases, so that later records raise an error; return the phases' rows by table."""
         self.ended.update(phase for phase in phases if phase != PROBE)
         every = [self.open.pop(phase).tables((*key, phase)) for phase in phases]
         return [found for found in every if found]
@@ -150,9 +150,10 @@ class Collector:
         self._trials: dict[tuple[int, int], _Trial | None] = {}
 
     def take(self, record: Record) -> list[PhaseData]:
-        """Store a record; return the phases that ended with it, as rows by table.
+        """Store a record; return the rows of the phases that this record ends, by table.
 
-        An event is a row of its own: only its order is checked, and no phase is returned for it.
+        An event becomes a row of the table `events`: only its order is checked, and no phase is
+        returned for the event.
         """
         kind = record["type"]
         if kind not in (*_PER_PHASE, _BESIDE, "trial"):
@@ -180,7 +181,7 @@ class Collector:
         return trial.closed(key, [own]) if is_ended else []
 
     def rest(self) -> list[PhaseData]:
-        """Return the phases that not all nodes have ended.
+        """Return the rows of the phases that not all nodes have ended.
 
         Later records of these phases raise DamagedRecord.
         """

@@ -58,7 +58,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 class RunDirectory:
-    """Directory of one run: a new one, or with `begun` that of a run to continue."""
+    """Results directory of one run; `begun`: the directory exists, since the run is continued."""
 
     def __init__(self, path: Path, begun: bool = False) -> None:
         """Create the directory; raise ConfigurationError if it has contents."""
@@ -95,7 +95,7 @@ class RunDirectory:
 class LineFile(AbstractContextManager["LineFile"]):
     """File of whole lines: a line is in the file when `write` returns, or not at all.
 
-    The file is locked while it is open: a run that goes on is known by its nodes.log.
+    The file is locked while it is open: a locked nodes.log shows that the run goes on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -115,7 +115,7 @@ class LineFile(AbstractContextManager["LineFile"]):
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
-        """Append whole lines of text; raise RunError if the file can't be written."""
+        """Append whole lines of text; raise RunError if writing fails."""
         done = 0
         try:
             while done < len(line):
@@ -135,7 +135,7 @@ class LineFile(AbstractContextManager["LineFile"]):
 
 
 def _lock(log: int, directory: Path) -> None:
-    """Lock a file of a directory; raise ConfigurationError where another holds the lock."""
+    """Lock a file of a directory; raise ConfigurationError if another process holds the lock."""
     try:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -148,9 +148,9 @@ def _lock(log: int, directory: Path) -> None:
 
 @contextmanager
 def alone(directory: Path) -> Iterator[None]:
-    """Write tables of a directory; ConfigurationError while its run or another command does."""
+    """Lock a directory to write its tables; ConfigurationError if a run or command writes them."""
     with ExitStack() as stack:
-        with suppress(OSError):  # no such file; a network's file system locks only for writing
+        with suppress(OSError):  # no log; a network's file system locks only files open for writing
             log = stack.enter_context((directory / NODES_LOG).open("r+b"))
             _lock(log.fileno(), directory)
         yield
@@ -164,7 +164,7 @@ def default_path(conf_name: str) -> Path:
 def refuse_endless(directory: Path) -> None:
     """Raise ConfigurationError for a FIFO, a device or a document above 2 GiB in a directory."""
     for path in sorted(directory.glob("*")):
-        with suppress(OSError):  # the later reader reports why the file can't be read
+        with suppress(OSError):  # the later reader reports why the file cannot be read
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
@@ -188,9 +188,10 @@ def load_summary(path: Path) -> SummaryDocument:
 
 
 def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> Entry:
-    """Read a JSON document of the given schema; `is_shown`: its text is safe for a terminal.
+    """Read a JSON document of the given schema; with `is_shown` make its text safe for terminals.
 
-    ConfigurationError if the file is missing (with the text `gone`), unreadable, damaged or newer.
+    ConfigurationError if the file is missing (with the text `gone`), unreadable, damaged or of a
+    newer format.
     """
     try:
         content = file.read_bytes()
@@ -216,7 +217,7 @@ def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> 
 
 
 def damaged(file: Path, why: str) -> ConfigurationError:
-    """Return the error that a file was changed after it was written."""
+    """Return an error which says that a file was changed after it was written."""
     return ConfigurationError(
         f"{file} is damaged: {printable(' '.join(why.split()))}; copy it from the "
         "computer that made the results, or measure again"
@@ -282,7 +283,7 @@ def write_plan(directory: Path, run: Run) -> None:
 
 
 def read_plan(directory: Path) -> Run:
-    """Read the run that was measured from plan.json.
+    """Return the measured run, read from plan.json.
 
     ConfigurationError if the file is missing, damaged or of a newer version.
     """

@@ -100,7 +100,7 @@ def load(directory: str | os.PathLike[str]) -> Results:
     Raises
     ------
     ConfigurationError
-        Where the directory has no results of this form, or a file of it is damaged.
+        If the directory has no results of this form, or a file of it is damaged.
     """
     from .store import has_tables
 
@@ -126,7 +126,7 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
     Raises
     ------
     RunError
-        If the folder can't be written.
+        If the folder cannot be written.
     """
     from .rows import Histogram
 
@@ -149,7 +149,7 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
 
 
 def _percentiles(times: Histogram) -> str:
-    """Return times in the text form of HdrHistogram's outputPercentileDistribution."""
+    """Return the text of times in the form of HdrHistogram's outputPercentileDistribution."""
     lines, passed = [_HGRM_HEAD], 0
     for ns in sorted(times.times):
         passed += times.times[ns]

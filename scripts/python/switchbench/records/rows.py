@@ -3,7 +3,7 @@
 
 A run of 1,024 ranks has millions of rows. Figures and counts are floats, NaN for null; counts are
 exact below 2^53. Text and flags are in arrays of objects, None for null. A column of nulls takes no
-room. Times are merged histograms of nodes. A figure with too few samples, or below the possible
+memory. Times are merged histograms of nodes. A figure with too few samples, or below the possible
 difference of the clocks, is None, with a reason (doc/reference/latency.md).
 """
 
@@ -82,7 +82,7 @@ class Histogram:
         return cls(times=times, no_clock=no_clock, zeros=times.get(0, 0), **own)
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
-        """Return the one-way delays plus a correction of the clocks, with its bound."""
+        """Return the one-way delays after a correction of the clocks, with the new error bound."""
         return replace(
             self,
             times={ns + shift_ns: number for ns, number in self.times.items()},
@@ -125,7 +125,7 @@ class Histogram:
 
     @property
     def whole(self) -> bool:
-        """Return whether the buckets contain every time."""
+        """Return whether the histogram's buckets contain every measured time."""
         return sum(self.times.values()) == self.count
 
 
@@ -194,7 +194,7 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
 
 
 def _refusal(name: str, value: float, times: Histogram) -> str | None:
-    """Return why a one-way delay is not reported: it is below the clocks' difference; else None."""
+    """Return the reason why a one-way delay is too uncertain to report; else None."""
     if times.no_clock:
         return "unknown: the ends have no common clock"
     if times.cut_ns is not None and value <= times.cut_ns:
@@ -370,7 +370,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class NameIndex(Generic[_Name]):
-    """Distinct names, and for each element the index of its name."""
+    """Index of a list of names: the distinct names, and for each element its name's number."""
 
     names: list[_Name]
     place: Numbers
@@ -384,7 +384,7 @@ class NameIndex(Generic[_Name]):
         return cls(list(numbers), place)
 
     def select(self, which: Bools) -> NameIndex[_Name]:
-        """Return the index of selected elements."""
+        """Return the name index of the elements for which `which` is true."""
         if which.all():
             return self
         return NameIndex.of(self.names[place] for place in self.place[which].tolist())
@@ -411,7 +411,7 @@ class PhaseFlows:
 
     @classmethod
     def of(cls, rows: Rows, times: Mapping[Pair, Times] | None = None) -> PhaseFlows:
-        """Create flows with correct windows from rows of `flows`."""
+        """Create the flows of rows of the table `flows`; all windows count as correct."""
         return cls(rows, times or {}, np.zeros(len(rows), dtype=bool))
 
     def __len__(self) -> int:
@@ -454,7 +454,7 @@ class PhaseFlows:
 
     @property
     def idle(self) -> Bools:
-        """Return for each flow whether it had no message: only a schedule's barriers used it."""
+        """Return for each flow whether it had no message, only barriers of a schedule."""
         source, destination = self.reported("source"), self.reported("destination")
         sent, received = self["sent_messages"], self["received_messages"]
         none: Bools = (~source | (sent == 0)) & (~destination | (received == 0))
@@ -524,7 +524,7 @@ class PhaseRows:
         return found
 
     def flows(self) -> PhaseFlows:
-        """Return all flows, including those that reported only times."""
+        """Return all flows of the phase, including flows with reported times alone."""
         rows = self.rows("flows")
         known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]

@@ -55,7 +55,7 @@ class ResultColumn:
 
 
 def _group(name: str) -> list[ResultColumn]:
-    """Return the columns of a group of tables.toml; `{}` becomes `sent` and `received`."""
+    """Return the columns of a group in tables.toml; `sent` and `received` share declarations."""
     if name in ("sent", "received"):
         return [
             ResultColumn(
@@ -91,13 +91,13 @@ MOMENT = ("trial", "repeat", "phase")
 def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> Any:
     """Create a `TypedDict` with the given keys; `known`: the types by the names in annotations."""
     hints = get_type_hints(SimpleNamespace(__annotations__=keys), dict(known), include_extras=True)
-    make: Any = TypedDict  # a name of type Any, since type checkers can't know the keys
+    make: Any = TypedDict  # a name of type Any, since type checkers cannot know the keys
     return make(name, hints)
 
 
 @cache
 def flow_side(side: str) -> dict[str, str]:
-    """Return the columns of one end of a flow by the keys of its record."""
+    """Return the columns of one end of a flow by the keys of the flow's record."""
     verb, first = {"source": ("sent", "role"), "destination": ("received", "")}[side]
     own = {column.name: column.name for column in _group(side)}
     return (
@@ -219,7 +219,7 @@ def parse(line: bytes) -> Record:
 
 
 def checked(record: Record) -> Record:
-    """Check a record by the form of its type, and return it; raise DamagedRecord if it differs."""
+    """Check a record against the form of its type; return the record, or raise DamagedRecord."""
     if record["type"] not in TYPES:
         return record
     try:

@@ -126,7 +126,7 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         self._events: list[Record] = []
 
     def add_phase(self, tables: PhaseData) -> None:
-        """Append the rows of an ended phase, those of `phases` last; RunError on failure."""
+        """Append the rows of an ended phase, with the table `phases` last; RunError on failure."""
         self.flush()
         for table in sorted(tables, key=lambda name: name == "phases"):
             self._append(table, tables[table])
@@ -210,7 +210,7 @@ class TableFile:
         return len(self._batches) + (self._parquet.num_row_groups if self._parquet else 0)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the pieces in order, as Arrow tables."""
+        """Yield the pieces of the table in order, as Arrow tables."""
         return map(self.group, range(self.groups))
 
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
@@ -228,7 +228,7 @@ class TableFile:
         return found
 
     def whole(self) -> Any:
-        """Return the whole table."""
+        """Return the whole table as one Arrow table."""
         return pa.concat_tables([self._schema.empty_table(), *self])
 
     def _read_stream(self, path: Path) -> None:
@@ -361,8 +361,8 @@ def finish(directory: Path, run: Run) -> Run:
     """Convert the tables of an ended run to Parquet; return the run with each phase once.
 
     A trial of `run.again` replaces the phases that it repeats, if every node completed it; of two
-    such trials the later one counts. Replaced rows go to the tables in `superseded`. RunError if
-    the files can't be written: the streams are then unchanged.
+    trials that repeat a phase, the later one counts. Replaced rows go to the tables in
+    `superseded`. RunError if the files cannot be written: the streams are then unchanged.
     """
     if not run.again:
         _rewrite(directory, None)
@@ -393,7 +393,7 @@ def finish(directory: Path, run: Run) -> Run:
 
 
 def _sources(directory: Path, run: Run) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return for each repeated phase the trial and phase that replace it."""
+    """Return for each phase that was measured again the trial and phase that replace it."""
     ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
         if record["type"] == "trial" and record.get("state") == "complete":
@@ -414,7 +414,7 @@ def join(directory: Path, parts: Sequence[tuple[Path, Callable[[str, Any], Any]]
     directory
         Directory for the joined tables; they replace its existing tables.
     parts
-        Directories to join, each with a function that changes a table's rows for the whole.
+        Directories to join, each with a function that adapts a table's rows to the joined run.
     """
     _write(
         directory,
@@ -461,7 +461,7 @@ def _rewrite(directory: Path, split: Callable[[str, Any], tuple[Any, Any]] | Non
 
 
 def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
-    """Write pieces of tables as Parquet files, all or none; RunError if a file can't be written."""
+    """Write pieces of tables as Parquet files, all or none; RunError if writing fails."""
     made: dict[tuple[Path, str], _ParquetWriter] = {}
     try:
         for folder, table, parts, rows in pieces:
@@ -554,10 +554,10 @@ class Begun:
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Read the run of a results directory, and which part of it was measured.
+    """Return the run of a results directory to continue, and its measured trials and phases.
 
-    Rows of incomplete phases are dropped from its tables. Raise ConfigurationError if the run can't
-    be continued.
+    Rows of incomplete phases are dropped from the run's tables. Raise ConfigurationError if the run
+    cannot be continued.
     """
     run = replace(read_plan(directory), again=(), remeasured=0)
     begun = _begun(run, directory)

@@ -65,7 +65,7 @@ _T = TypeVar("_T")
 
 @cache
 def _declared() -> Entry:
-    """Read the declared parts by name, and the valid values of kinds."""
+    """Return the declared parts of the summary by name, and the valid values of kinds."""
     found = tomllib.loads(WORDS.with_name("summary_form.toml").read_text("utf-8"))
     found["Reduced"]["keys"] = [[one.key, "float | None", one.definition] for one in REDUCED]
     return found
@@ -79,7 +79,7 @@ def _parts() -> Entry:
 
 @cache
 def _rows(part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and meaning of each key of a part, those of included parts first."""
+    """Return kind and meaning of each key of a part, with the keys of included parts first."""
     own = {key: (kind, "".join(words[:1])) for key, kind, *words in _parts()[part]["keys"]}
     others: dict[str, tuple[str, str]] = {}
     for other in _parts()[part].get("has", ()):
@@ -137,14 +137,14 @@ def filled(part: str, *sources: object, **own: object) -> Entry:
 
 
 def first_mistake(error: ValidationError) -> str:
-    """Return where the first invalid value is, and why it is invalid."""
+    """Return a text with the place of the first invalid value, and the reason."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(at) for at in first["loc"])
     return f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
 
 
 def refuse_other_keys(value: object, part: str, file: Path) -> None:
-    """Raise ConfigurationError if a value differs from the form of a part."""
+    """Raise ConfigurationError if a value lacks the declared form of a summary's part."""
     try:
         _adapter(part).validate_python(value, strict=True)
     except ValidationError as error:
@@ -185,7 +185,7 @@ def summary_schema() -> Entry:
 
 
 def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield the path, the part and the key of all keys of a part, and of the parts inside."""
+    """Yield path, part and name of each key in a part of the summary and in its inner parts."""
     for key, (kind, _) in _rows(part).items():
         yield before + key, part, key
         for inner in re.findall(r"\w+", kind):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output of a comparison and of a history on the terminal."""
+"""Output of a comparison of results, and of a history of runs, on the terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STYLES = {BETTER: "green", WORSE: "bold red"}
 
 
 def relative(row: Row) -> str:
-    """Return a difference in percent of the baseline; as a factor if it is large."""
+    """Return a row's difference as text: in percent of the baseline, or as a factor if large."""
     percent = row["percent"]
     if percent is None:
         return ""
@@ -98,7 +98,7 @@ def show_history(history: History, console: Console) -> None:
 
 
 def show_comparison(comparison: Comparison, console: Console) -> None:
-    """Print a comparison."""
+    """Print a comparison: the compared results and setting, differences, and caveats."""
     base, *_ = comparison.subjects
     results = [
         {

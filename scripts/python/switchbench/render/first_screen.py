@@ -25,7 +25,7 @@ from ..search.suites.declaration import Suite
 
 NOTHING_JUDGED = 4  # exit status of a run without anything to judge
 
-# percent of line below which a port waited for others, as ranks of collectives do
+# a port below this percent of line waited for other ranks, as in collective operations
 _TRAFFIC_PERCENT = 0.1
 MOST_FAULTS = 3
 SURE = 0.995  # confidence from which on a suspect is stated without "probably"
@@ -34,7 +34,7 @@ ALIKE = 0.03  # relative distance from the median port of the phases up to which
 SPREAD = 0.05
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
-# Drivers that go through the kernel: DPDK over its devices, and RDMA devices it emulates.
+# Drivers that go through the kernel: DPDK on kernel devices, and RDMA that the kernel emulates.
 KERNEL_DRIVERS = ("af_packet", "af_xdp", "pcap", "tap", "rdma_rxe")
 
 
@@ -96,7 +96,7 @@ def lines(summary: SummaryDocument) -> list[Line]:
 def named(summary: SummaryDocument) -> SummaryDocument:
     """Return the summary with transports named with their drivers, such as `dpdk (af_packet)`.
 
-    A driver that goes through the kernel bypasses nothing, which readers must see.
+    The driver tells readers whether the transport bypasses the kernel.
     """
     drivers: dict[str, set[str]] = {}
     for port in summary["ports"]:
@@ -197,9 +197,9 @@ def _located(summary: SummaryDocument) -> list[Line]:
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
-    """Return the line of lost frames, and of the lost frames that exceeded a line's capacity.
+    """Return the line of lost frames, with the losses that oversubscription explains.
 
-    Retransmissions of TCP and RDMA and ping-pong messages that did not return are beside the loss.
+    The line also has retransmissions of TCP and RDMA, and ping-pong messages without a reply.
     """
     trials = summary["trials"]
     expected = sum(one["frames"] for one in summary["location"]["expected"])
@@ -233,7 +233,7 @@ def _lost(summary: SummaryDocument) -> Line | None:
 def _round_trips(fair: Sequence[PhaseEntry], passes: int) -> Line | None:
     """Return the line of round trips: for each transport the median of medians and the longest p99.
 
-    If a transport has too few times for p99, the longest time is shown, which p99 can't exceed. A
+    If a transport has too few times for p99, the longest time is shown, which p99 cannot exceed. A
     frame through a chain passes the device `passes` times each way.
     """
     trips: dict[str, list[Entry]] = {}
@@ -277,7 +277,7 @@ def _tester(summary: SummaryDocument) -> Line:
     return Line("Tester", many, "; ".join([said, *also]), _DOUBT, " ")
 
 
-# --- findings, counts of one kind together --------------------------------------------------------
+# --- findings, with those of one kind joined ------------------------------------------------------
 
 
 ERROR: str = "error"
@@ -287,7 +287,7 @@ INFO: str = "info"
 
 @dataclass(frozen=True)
 class Said:
-    """Finding as users see it; `parts` are the sentences that it sums up, the worst first."""
+    """Finding to print; `parts` are the sentences that the finding sums up, the worst first."""
 
     severity: str
     text: str
@@ -345,7 +345,7 @@ def ppm(count: float, of: float) -> str:
 
 
 def _limit_words(limits: Sequence[Entry]) -> str:
-    """Return the hosts' limits in these phases as text, such as "start up to 3.0 ms late"."""
+    """Return the limits of hosts as text, such as "start up to 3.0 ms late"."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):
         words.append(f"offered load up to {short:.1f} % below intended")
@@ -372,7 +372,7 @@ Note = tuple[str, list[str], str]  # title, sentences, style
 
 
 def suite_notes(summary: SummaryDocument) -> Iterator[Note]:
-    """Yield the notes of a document's suite for terminal and report; none without a suite."""
+    """Yield the notes on a run's standard test suite: statements, exclusions and gaps."""
     suite = suite_of(summary)
     if suite is None:
         return
@@ -386,7 +386,7 @@ def suite_notes(summary: SummaryDocument) -> Iterator[Note]:
 
 
 def headline(summary: SummaryDocument) -> str | None:
-    """Return the outcome of a suite in a few words; None if the run had no suite."""
+    """Return the outcome of a suite or of searches in a few words; None without results."""
     suite = suite_of(summary)
     if suite is None or suite.is_free:
         searches = summary.get("searches") or []
@@ -415,7 +415,7 @@ def has_values(entry: Entry) -> bool:
 
 
 def suite_of(summary: SummaryDocument) -> Suite | None:
-    """Return the document's suite that a run executed; None without one."""
+    """Return the test suite that a run executed; None if the run had no suite."""
     return SUITES.get((summary.get("suite") or {}).get("name", ""))
 
 
@@ -474,7 +474,7 @@ def performance(summary: SummaryDocument) -> str:
 
 
 def _outcomes(summary: SummaryDocument, is_meant: Callable[[Entry], bool]) -> Iterator[str]:
-    """Yield the outcomes of the subtests that `is_meant` selects, equal ones in one sentence."""
+    """Yield the outcomes of the subtests that `is_meant` selects, with equal outcomes joined."""
     alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
         if is_meant(entry):
@@ -522,9 +522,9 @@ def about_what(summary: SummaryDocument) -> str:
 def first_page(summary: SummaryDocument) -> Entry:
     """Return the values that page.html shows below the verdict.
 
-    Clauses and suspects are entries of the summary; `further` is a sentence on those that did not
-    fit. `faces` has name and ports of each switch, `again` the command that repeats the
-    measurement, `signed` is true where there is a verdict to sign.
+    Clauses and suspects are entries of the summary; `further` is a sentence on the entries that
+    did not fit. `faces` has name and ports of each switch, `again` the command that repeats the
+    measurement, `signed` is true if there is a verdict to sign.
     """
     clauses: list[Entry] = list(summary.get("expectations") or ())
     suspects = summary["location"]["suspects"]
@@ -554,7 +554,7 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
     device = summary["run"].get("device")
-    said: dict[str, str] = {}  # by port of a chain, which only suspects and loaded ports tell apart
+    said: dict[str, str] = {}  # text by port of a chain, from its suspects and loaded parts
     for label in device["ports"] if device else ():  # a port without a host keeps its place
         every.setdefault(device["name"], {}).setdefault(label, [])
     if device and device["chain"]:

@@ -82,7 +82,7 @@ class Column:
         return None if value is None else str(value)
 
     def show(self, value: Any) -> str:
-        """Return a value as text for people."""
+        """Return a value of the column as printed text."""
         if value is None:
             return "" if self.kind == "mark" else format.UNKNOWN
         return SHOWN[self.kind](value)
@@ -139,7 +139,7 @@ class Table:
 
     @property
     def drawn(self) -> bool:
-        """Return whether a page draws the table; if not, `shared` says all that its rows have."""
+        """Return whether a page draws the table; if not, `shared` has all values of its rows."""
         return len(self.columns) > 1
 
     def data(self) -> Entry:
@@ -204,11 +204,11 @@ class Spec:
         return self._made(self.entries(summary), PAGE, "all")
 
     def on_terminal(self, entries: Iterable[Any]) -> Table | None:
-        """Return the table of chosen entries for the terminal, folding only counters that are 0."""
+        """Return the terminal's table of chosen entries, without columns of counters all at 0."""
         return self._made(entries, TERMINAL, "zeros")
 
     def listed(self, entries: Iterable[Any], without: Sequence[str] = ()) -> Table | None:
-        """Return the table of these entries with all columns, but for those of some keys."""
+        """Return the table of the given entries with all columns except the keys in `without`."""
         columns = [column for column in self.columns if column.key not in without]
         return make(self.name, self.title, self.about, columns, entries, "none")
 
@@ -229,7 +229,7 @@ def make(
     entries: Iterable[Any],
     fold: str = "all",  # zeros: fold only counters that are 0; none: keep all columns
 ) -> Table | None:
-    """Make a table of entries; None without entries."""
+    """Return the table of the given entries; None without entries."""
     rows = list(entries)
     if not rows:
         return None
@@ -331,11 +331,11 @@ def show(
 ) -> None:
     """Print a table below its title, and below the table notes and the names of omitted columns.
 
-    On a narrow terminal first columns with a `drop` order leave, then the widest words are folded;
-    numbers are never cut.
+    On a narrow terminal columns with a `drop` order are omitted first, then the widest words are
+    folded; numbers are never cut.
 
-    `styles` and `groups` have an element for each row; a row whose group differs from the one
-    before has the group's name above it.
+    `styles` and `groups` have an element for each row. A group's name is printed above the first of
+    its rows.
     """
     if table is None:
         return

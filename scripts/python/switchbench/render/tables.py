@@ -37,13 +37,13 @@ KINDS = {
 
 
 def plan_title(plan: Entry) -> str:
-    """Return a plan's description, such as `pairs neighbours, tcp, 64 KiB messages, 50 %`."""
+    """Return a trial's description, such as `pairs neighbours, tcp, 64 KiB messages, 50 %`."""
     load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
     return f"{pattern(plan)}, {plan['transport']}, {size(plan)}{load}"
 
 
 def phase_name(entry: Entry) -> str:
-    """Return the name of a phase in its plan, else its number."""
+    """Return the name of a phase, or its number if the pattern gives no name."""
     return str(entry["phase_name"] or entry["phase"])
 
 
@@ -59,7 +59,7 @@ def frames(entry: Entry) -> int | None:
 
 
 def per_gb(entry: Entry) -> float | None:
-    """Return a plan's CPU seconds per 10^9 bytes of payload."""
+    """Return the CPU seconds per 10^9 bytes of delivered payload."""
     return m.ratio(entry.get("cpu_s"), entry.get("delivered_bytes"), m.GIGA)
 
 
@@ -69,7 +69,7 @@ def bound(row: Entry) -> float | None:
 
 
 def first_port(entry: Entry) -> list[str]:
-    """Return the port whose frames were lost the most, as a list of at most one."""
+    """Return the port with the most frames lost in its host or damaged, or an empty list."""
     return [port["port"] for port in (at(entry, "loss_location.ports") or ())[:1]]
 
 
@@ -111,7 +111,7 @@ def own_unit(entry: Entry) -> str:
 
 
 def our_unit(entry: Entry) -> str | None:
-    """Return the unit of an imported figure by the shared definition; None without one."""
+    """Return the unit of an imported figure by the shared definition; None without a definition."""
     return own_unit(entry["comparable"]) if entry["comparable"] else None
 
 
@@ -129,7 +129,7 @@ def _limited(summary: SummaryDocument) -> set[tuple[int, str]]:
 
 
 def plans(summary: SummaryDocument) -> Rows:
-    """Yield plans with the phase of their slowest flow, and whether the tester was the limit."""
+    """Yield the pattern totals, with the phase of the slowest flow, and the tester's limit."""
     keys = ("trial", "repeat", "network", "phase")
     names = {tuple(e[k] for k in keys): phase_name(e) for e in summary.get("trials") or []}
     limited = _limited(summary)
@@ -140,7 +140,7 @@ def plans(summary: SummaryDocument) -> Rows:
 
 
 def repeated(summary: SummaryDocument) -> Rows:
-    """Yield the first plan of each repeated setting, with its statistics."""
+    """Yield the totals of each repeated setting's first trial, with the setting's statistics."""
     plan_of = {_place(plan): plan for plan in summary.get("plans", [])}
     for entry in summary.get("statistics", []):
         plan = plan_of.get((entry["trials"][0], entry["network"]))
@@ -151,8 +151,8 @@ def repeated(summary: SummaryDocument) -> Rows:
 def compared(summary: SummaryDocument) -> Rows:
     """Yield a row per transport for each setting that several transports measured.
 
-    Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel; repeats
-    with their least and greatest throughput where there is one only.
+    Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel. The
+    number of repeats and the min and max throughput are omitted if there is one repeat only.
     """
     limits = _limited(summary)
     for entry in summary.get("comparisons", []):
@@ -179,7 +179,7 @@ def compared(summary: SummaryDocument) -> Rows:
 
 
 def lowest_intervals(summary: SummaryDocument) -> Rows:
-    """Yield the flows that fell the furthest below their mean."""
+    """Yield the flows whose rate in an interval fell the furthest below their mean rate."""
     for entry in summary.get("trials", ()):
         for low in at(entry, "intervals.lowest") or ():
             yield {**entry, "low": low, "slowest": low}
@@ -193,7 +193,7 @@ def of_phase(entry: Entry) -> Rows:
 
 
 def timed(summary: SummaryDocument) -> Rows:
-    """Yield the times of all phases."""
+    """Yield a row for each kind of times of each phase."""
     return (row for entry in summary.get("trials", ()) for row in of_phase(entry))
 
 
@@ -212,23 +212,23 @@ def failures(summary: SummaryDocument) -> Rows:
 
 
 def curve_points(curve: Entry) -> Rows:
-    """Yield a row for each size of a ping-pong."""
+    """Yield a row for each message size of a ping-pong."""
     for point in curve["points"]:
         yield {**curve, **point, "worst": point["slowest"]}
 
 
 def curves(summary: SummaryDocument) -> Rows:
-    """Yield a row for each size of all ping-pongs."""
+    """Yield a row for each message size of all ping-pongs."""
     return (p for curve in at(summary, "messages.curves") or () for p in curve_points(curve))
 
 
 def function_points(entry: Entry) -> Rows:
-    """Yield a row for each size of a function."""
+    """Yield a row for each message size of a collective operation."""
     return ({**entry, **point} for point in entry["points"])
 
 
 def functions(summary: SummaryDocument) -> Rows:
-    """Yield a row for each size of all functions."""
+    """Yield a row for each message size of all collective operations."""
     return (p for entry in at(summary, "steps.functions") or () for p in function_points(entry))
 
 
@@ -327,7 +327,7 @@ TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
 
 
 def _subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
-    """Return the table of a subtest: its own columns between the given ones."""
+    """Return the table of a subtest: columns `before`, the subtest's own, columns `after`."""
 
     def rows(summary: SummaryDocument) -> Rows:
         found = summary.get("suite") or {}

@@ -47,7 +47,7 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
-    """Print imported figures with a shared definition; with `everything` all of them."""
+    """Print imported figures with a shared definition; with `everything` all imported figures."""
     entries = summary.get("imported") or []
     shared = [entry for entry in entries if entry["comparable"]]
     if entries:
@@ -58,7 +58,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
 
 
 class SummaryPrinter:
-    """Printer of one summary."""
+    """Printer of one run's summary on the terminal."""
 
     def __init__(
         self,
@@ -128,9 +128,9 @@ class SummaryPrinter:
     # --- results -----------------------------------------------------------------------------
 
     def _phases(self) -> None:
-        """Print results for each transport, size, network and load, then plans of several phases.
+        """Print the results of phases by transport, size, load and network, then pattern totals.
 
-        A plan has its duration and the slowest flow of each phase.
+        Pattern totals have the duration of a trial, and the rate of the slowest port in each phase.
         """
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
@@ -157,10 +157,11 @@ class SummaryPrinter:
         self._show("plans", several, "Pattern totals, payload, one way")
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Yield a row for each plan, and below a plan of several phases the worst phases.
+        """Yield a row for each plan (a trial in one network), then rows for its worst phases.
 
-        A plan has sums and worst values of its phases where the summary has none. The worst phases
-        are the slowest ones, and the one that lost the most.
+        Where the summary has no value of a plan, the row has a sum or the worst value over its
+        phases. The worst phases are the slowest phases, and the phase that lost the most frames. A
+        plan of one phase has the phase's row only.
         """
         for key, group in groupby(entries, key=plan_key):
             phases = list(group)
@@ -203,7 +204,7 @@ class SummaryPrinter:
         return {**entry, "row": f"{name}{state}", "of_plan": False, "slowest": ends}
 
     def _compared(self) -> None:
-        """Print ping-pongs by size, functions and kernels of dependent steps, then transports.
+        """Print ping-pongs, collective operations, application kernels, and compared transports.
 
         Transports stand side by side, in a table for each baseline.
         """
@@ -249,10 +250,10 @@ class SummaryPrinter:
             self._show("transports", shown, title, notes=notes)
 
     def _located(self) -> None:
-        """Print suspects with their evidence, suspected ports, and the test that would decide.
+        """Print suspects with their evidence, suspected ports, and the next test that would decide.
 
         The phases of a chain and the ports of a campaign are printed even without a suspect. Below
-        stand confidence intervals of repeated settings, and the phases that lost the most frames.
+        are confidence intervals of repeated settings, and the phases that lost the most frames.
         """
         suspects = list(TABLES["suspects"].entries(self._summary))
         test = self._summary["location"]["next_test"]
@@ -316,7 +317,7 @@ class SummaryPrinter:
 
 
 def _path(entry: Entry) -> str:
-    """Return an entry's path in words, such as `pairs, 2 ranks, tcp in lab`."""
+    """Return an entry's pattern, ranks and path in words, such as `pairs, 2 ranks, tcp in lab`."""
     ranks = format.of(entry["ranks"], "rank")
     return f"{format.pattern(entry)}, {ranks}, {entry['transport']} in {entry['network']}"
 
@@ -328,7 +329,7 @@ PORTS_SHOWN = 24
 
 
 def show_plan(plan: Entry, console: Console, everything: bool) -> None:
-    """Print the listing of a plan."""
+    """Print the plan of a run: its tests, expected time, clauses, ports and phases."""
 
     def table(name: str, rows: Sequence[Entry], more: str = "") -> None:
         if rows:
@@ -434,7 +435,7 @@ def _sizes(test: Entry) -> list[str]:
 
 
 def _title(plan: Entry, trials: Sequence[Entry]) -> str:
-    """Return a plan's title; of tests by steps with the steps and messages of one repetition."""
+    """Return a title: pattern, ranks, phases, and the steps and messages of dependent steps."""
     tests = list(dict.fromkeys(trial["test"] for trial in trials))
     ranks = " + ".join(f"{len(names)} ranks of {name}" for name, names in plan["ranks"].items())
     parameters = {key: [value] for key, value in trials[0]["parameters"].items()}

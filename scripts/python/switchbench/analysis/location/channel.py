@@ -36,7 +36,7 @@ ZETA = 2.612  # zeta(1.5): sum of k ** -1.5
 
 @dataclass
 class ElementClasses:
-    """Classes of elements that the same pairs pass, and the rows of a channel that pass each.
+    """Classes of elements that the same pairs of ports pass, and the rows that pass each class.
 
     An incidence is one class on the path of one row.
 
@@ -59,13 +59,13 @@ class ElementClasses:
         return len(self.members)
 
     def incidences(self, number: int) -> Ints:
-        """Return the numbers of the incidences of one class: of the rows that pass its elements."""
+        """Return the numbers of the incidences (a row and a class on its path) of one class."""
         return self.order[self.start[number] : self.start[number + 1]]
 
 
 @dataclass
 class Channel:
-    """Rows of one measure, as arrays of equal length.
+    """Observations of one measure, such as loss: arrays with a row for each flow and phase.
 
     measure: "loss", "rate", "retransmission", "duplication", "reordering", "corruption", "flooding"
         or "wrong-port".
@@ -160,7 +160,7 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
-    """Compute a channel's classes of elements; elements that the same pairs pass are one class.
+    """Group a channel's elements into classes: elements that the same pairs of ports pass.
 
     The elements are those of the paths, each network, and each pair with a row in `suffering`.
     """
@@ -247,7 +247,7 @@ BINS = len(LIMITS) + 1
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Shares of frames that rows may lose on shared links, with log-probabilities, in BINS.
+    """Possible shares of frames that flows lose on shared links, with their log-probabilities.
 
     of: index into the two arrays (by row and bin) for each row of the channel; -1 if the row shares
         no link.
@@ -265,7 +265,7 @@ class Alternatives:
         return np.asarray((of >= 0) & (self.log_weight[of, 0] < -RISK))
 
     def mean(self, rows: int) -> Floats:
-        """Return the mean lost share of each row of the channel."""
+        """Return for each row the expected share of frames lost on shared links."""
         found = np.zeros(rows)
         some = self.of >= 0
         weights = np.exp(self.log_weight[self.of[some]])
@@ -274,7 +274,7 @@ class Alternatives:
 
 
 class Trunk:
-    """Parallel links of one class of elements, and the rows that pass them.
+    """Trunk of parallel links, and the rows (a flow in a phase) that pass the trunk.
 
     line_bps: capacity of all links together; infinite where sharing a link has no effect.
     separate: true if each link is a line, false if all links are one shaper.
@@ -329,7 +329,7 @@ class Hashing:
         self.healthy = self.alternatives({})
 
     def is_separate(self, place: int) -> bool:
-        """Return whether a class is a trunk in which each link is a line."""
+        """Return whether a class of elements is a trunk whose links have separate line rates."""
         return place in self.trunks and self.trunks[place].separate
 
     def alternatives(
@@ -384,7 +384,7 @@ class Hashing:
     def beside(
         self, place: int, lines: Mapping[int, float], several: float
     ) -> tuple[Alternatives, Floats]:
-        """Return the losses of a trunk's rows on other trunks, and the weights of the rows.
+        """Return the possible losses on other trunks of a trunk's flows, and the rows' weights.
 
         Rows of one flow have the same unknown errors, so that they count as one row. several:
         weight of rows that may also share links of other trunks: a collision there reduces the
@@ -408,7 +408,7 @@ class Hashing:
         self, place: int, passing: Floats, p: Floats, spread: Floats, lines: Mapping[int, float],
         link: tuple[str, float] | None = None, several: float = 0.0, each: bool = False,
     ) -> Floats:  # fmt: skip
-        """Return by group of flows the log-likelihood of all rows of a trunk.
+        """Return for each group of a trunk's flows the log-likelihood of the group's rows.
 
         passing: share of each row's load that reaches the trunk.
         p, spread: by row of the channel.
@@ -484,7 +484,7 @@ def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
-    """Return each group's log-likelihood, as mean over all ways to spread its flows over links.
+    """Return the log-likelihood of groups of flows, over all ways to spread the flows over links.
 
     healthy, broken: by group, flow and number of flows on the link (from 1), for a healthy link and
     for the faulty one.
@@ -516,7 +516,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
             return np.asarray(picked[:, 0])
 
         def added(one: Floats, other: Floats) -> Floats:
-            """Combine the likelihoods of two sets of links."""
+            """Return the likelihood of each set of flows on two sets of links together."""
             return np.add.reduceat(one[:, part] * other[:, rest], begin, axis=1)
 
         power, left = on_one(good), links
@@ -551,7 +551,7 @@ def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
 def log_likelihood(
     channel: Channel, hashed: Alternatives, at: Ints, p: Floats, spread: Floats | float
 ) -> Floats:
-    """Return the log-likelihood of rows with an impaired share p and losses on shared links."""
+    """Return the log-likelihood of rows, given an impaired share p and losses on shared links."""
     found = channel.log_likelihood(at, p, spread)
     number = hashed.of[at]
     some = np.flatnonzero(number >= 0)

@@ -77,7 +77,7 @@ class Paths:
     networks: Sequence[str] = ()
 
     def of_pairs(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        """Return the elements that pairs of ports pass, in the form of `route`, in chunks."""
+        """Return the elements that any number of pairs of ports pass, in the form of `route`."""
         begins = range(0, max(len(src), 1), PAIRS_AT_ONCE)
         parts = [
             self.route(src[begin : begin + PAIRS_AT_ONCE], dst[begin : begin + PAIRS_AT_ONCE])
@@ -127,7 +127,7 @@ class Misdelivered(NamedTuple):
 
 
 class IntervalRows(NamedTuple):
-    """Delivered rates by time: rows for some flows only (at least those that suffered).
+    """Delivered rates in each interval of time, for flows that lost frames or slowed down.
 
     row: number of the flow's row in `Observations`.
     from_s, to_s: time since the start of the phase's window.

@@ -55,7 +55,7 @@ USUAL_SPREAD = 0.15
 
 @dataclass(frozen=True)
 class PlacedFault:
-    """Fault of one class of elements in one channel.
+    """Assumed fault of one class of elements: its kind, its size, and the rows that it affects.
 
     form: "share" (value: share of frames) or "capacity" (value: bit/s).
     kind: a kind of Suspect, or "expected" for the line of a healthy element, which comes first in a
@@ -101,7 +101,7 @@ class PlacedFault:
 
 
 class Model:
-    """Channel with a list of faults, which give the expected impaired share of each row.
+    """Statistical model of one measure: faults, and the impaired share they predict for each row.
 
     widest: number of incidences of the largest class in which faults are sought.
     lines: number of healthy lines at the beginning of the faults.
@@ -114,7 +114,7 @@ class Model:
         self, channel: Channel, phases: int, faults: list[PlacedFault], widest: float = np.inf,
         lines: int | None = None,
     ) -> None:  # fmt: skip
-        """Find the incidences where several flows meet, then apply the faults."""
+        """Find where several flows of a phase meet at an element, then apply the faults."""
         self.channel, self.phases, self.widest = channel, phases, widest
         self.lines = len(faults) if lines is None else lines
         self.is_rate = channel.measure == "rate"  # rows are rates of closed loads
@@ -133,7 +133,7 @@ class Model:
         return fault.form == "capacity" and fault.pairs is None and separate
 
     def carried(self) -> dict[int, float]:
-        """Return by class the total capacity of each trunk with a reduced capacity."""
+        """Return by class the total capacity of each trunk whose capacity a fault reduces."""
         return {f.place: f.value for f in self.faults if self.is_trunk(f)}
 
     def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
@@ -141,12 +141,12 @@ class Model:
         return log_likelihood(self.channel, self.hashed, at, p, spread)
 
     def shares(self, fault: PlacedFault) -> tuple[Ints, Floats]:
-        """Return the incidences to which a fault applies, and the impaired share at each."""
+        """Return the incidences (a row and a class) of a fault, and the impaired share at each."""
         at = fault.where(self.channel, self.fan_in)
         return at, self.share_at(fault, at, self.upstream)
 
     def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
-        """Return the share of frames that a fault impairs where it meets each flow in `at`."""
+        """Return the share of a row's frames that a fault impairs, for each incidence in `at`."""
         if fault.form == "share":
             return np.full(len(at), fault.value)
         row = self.channel.classes.row[at]
@@ -157,7 +157,7 @@ class Model:
         return np.asarray(np.minimum(share[phase], 1 - 1e-9))
 
     def use(self, faults: list[PlacedFault]) -> None:
-        """Replace the faults; compute the expected share of impaired frames of each row."""
+        """Replace the model's faults; compute the expected share of impaired frames of each row."""
         self.faults = faults
         row, rows = self.channel.classes.row, len(self.channel.pair)
         before, trunks = self.hashed, self.carried()
@@ -195,20 +195,20 @@ class Model:
 
     @property
     def upstream(self) -> Floats:
-        """Return for each incidence the log of the share of the row's frames that reaches it."""
+        """Return the log of the share of a row's frames that reaches each class on its path."""
         if self._upstream is None:
             self._upstream = self._reaching()
         return self._upstream
 
     def _passes(self) -> Floats:
-        """Return for each incidence the log of the share of frames that its faults let pass."""
+        """Return the log of the share of a row's frames that each class on its path lets pass."""
         found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
         return found
 
     def _reaching(self) -> Floats:
-        """Return `upstream`: the log of the share that earlier faults and shared links let pass."""
+        """Compute `upstream`: the share that faults and shared links before each class let pass."""
         classes, found = self.channel.classes, self._passes()
         if self.hashing.trunks:
             mean = self.hashed.mean(len(self.channel.pair))
@@ -238,7 +238,7 @@ class Model:
         return float(self.ll.sum())
 
     def excess(self) -> Floats:
-        """Return for each row the gain in log-likelihood if its measured share were expected."""
+        """Return each row's gain in log-likelihood if the model expected its measured share."""
         share = np.clip(self.channel.share(), 0, 1 - 1e-9)
         more = np.flatnonzero(share > 1.2 * self.p + (0.02 if self.is_rate else 0))
         found = np.zeros(len(share))
@@ -248,7 +248,7 @@ class Model:
 
 
 class Candidates:
-    """Classes that may be at fault, with their incidences and the unexplained share at each.
+    """Classes of elements that may be at fault, with the unexplained share of each passing row.
 
     places: class numbers. local: index into `places` by incidence.
     left, excess: by incidence, the impaired share beyond the present faults, and the row's
@@ -273,7 +273,7 @@ class Candidates:
         self, share: Floats, spread: float, group: Ints, shared: float = SHARED_EVIDENCE,
         cost: float = 0.0,
     ) -> Floats:  # fmt: skip
-        """Return for each group the gain in log-likelihood if it loses `share` of its frames.
+        """Return each row group's gain in log-likelihood if `share` of its frames is impaired.
 
         A group is some or all incidences of one candidate; `group` has the group's number of each
         incidence, from 0. A row gains at most its excess. So a sample of the rows without excess is
@@ -306,7 +306,7 @@ class Candidates:
     def likeliest(
         self, tried: Iterable[tuple[Floats, Floats]], spread: float
     ) -> tuple[Floats, Floats]:
-        """Return for each candidate the largest gain, and the tried value with that gain.
+        """Return each candidate's largest gain in log-likelihood, and the tried value with it.
 
         tried: pairs of values by candidate (NaN: none) and the impaired share at each incidence.
         """
@@ -318,11 +318,11 @@ class Candidates:
         return best, value
 
     def sums(self, values: Floats) -> Floats:
-        """Return for each candidate the sum of the values at its incidences."""
+        """Return for each candidate class the sum of the values of its rows."""
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, keep: Bools) -> Floats:
-        """Return by candidate the median unexplained share of the incidences in `keep`, or 0."""
+        """Return each candidate class's median unexplained share over rows in `keep`, or 0."""
         return _ranked(self.local, self.left, keep, 0.5, len(self.places))
 
 
@@ -356,7 +356,7 @@ def _fault(
 
 
 def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
-    """Return the best fault of each class and kind, with its gain over the present faults.
+    """Return the best further fault of each class of elements and kind, with its gain.
 
     A class gains at most the excess of its rows. Classes far below the best, or with a score below
     `least`, are left out.
@@ -392,7 +392,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
 
 
 def _of_candidates(found: Candidates) -> list[PlacedFault]:
-    """Return the possible faults of the candidates, of all kinds."""
+    """Return the possible faults of all kinds in the candidate classes of elements."""
     if not len(found.places):
         return []
     model, channel = found.model, found.model.channel
@@ -414,7 +414,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
 def _constant(
     found: Candidates, mask: Bools, kind: str, cost: float = 0.0, **limits: object
 ) -> list[PlacedFault]:
-    """Return faults that impair the same share of frames in all rows of the mask."""
+    """Return faults that impair the same share of frames in all rows that `mask` selects."""
     model = found.model
     weight = np.where(mask, model.channel.n[found.row], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -437,7 +437,7 @@ def _constant(
 
 
 def _capacity(found: Candidates) -> list[PlacedFault]:
-    """Return the candidates' possible faults that limit the load to a capacity."""
+    """Return faults that limit the load on candidate classes of elements to a capacity."""
     model, channel, count = found.model, found.model.channel, len(found.places)
     key = found.local * model.phases + channel.phase[found.row]
     keys, group = numbered(key, count * model.phases)
@@ -482,7 +482,7 @@ def _capacity(found: Candidates) -> list[PlacedFault]:
 
 
 def _intermittent(found: Candidates) -> list[PlacedFault]:
-    """Return faults of consecutive phases, if other phases of equal elements are healthy."""
+    """Return faults of consecutive phases, if the same elements are healthy in other phases."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.suffers)
     key = found.local * model.phases + channel.phase[found.row]
@@ -611,7 +611,7 @@ def refit(model: Model, index: int) -> None:
 
 
 def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float]:
-    """Return the function from a fault's value to the log-likelihood of the rows it applies to."""
+    """Return a function from a fault's value to the log-likelihood of the affected rows."""
     rows = rest.channel.classes.row
 
     def likelihood(value: float) -> float:
@@ -683,7 +683,7 @@ def objective(model: Model) -> float:
 
 
 def grow(model: Model, most: int = MOST_FAULTS) -> None:
-    """Add the best fault up to `most` times; drop faults that another fault makes superfluous."""
+    """Add the best fault to a model up to `most` times; drop faults that become superfluous."""
     most = min(most + len(model.faults), MOST_FAULTS + model.lines)
     while len(model.faults) < most:
         found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
@@ -703,7 +703,7 @@ def grow(model: Model, most: int = MOST_FAULTS) -> None:
 def _place(
     model: Model, kept: list[PlacedFault], index: int, chosen: PlacedFault, before: float
 ) -> None:
-    """Add a fault to the kept ones and fit its value.
+    """Add a fault to the kept faults of a model, and fit the fault's value.
 
     A trunk's fault is worth the gain of the trunk's rows together. If the single rows gain more,
     its penalty includes the difference. before: the objective without the fault.
@@ -725,7 +725,7 @@ def _drop(model: Model) -> None:
 
 
 def _by_chance(fault: PlacedFault) -> bool:
-    """Return whether a fault applies to some pairs or phases only.
+    """Return whether a fault applies to some pairs of ports or some phases only.
 
     Such a fault may explain by chance what several other faults cause together.
     """
@@ -733,7 +733,7 @@ def _by_chance(fault: PlacedFault) -> bool:
 
 
 def _split(model: Model, index: int) -> bool:
-    """Replace a fault of some pairs or phases by several plain faults if these explain more."""
+    """Replace a fault of some port pairs or phases by several plain faults that explain more."""
     if not _by_chance(model.faults[index]):
         return False
     before, kept = objective(model), list(model.faults)

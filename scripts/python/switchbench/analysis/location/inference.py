@@ -107,7 +107,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
 
 
 def _usable(found: Observations, problems: list[str]) -> Bools:
-    """Return the rows with consistent counts; append a sentence on the others to `problems`."""
+    """Return a mask of rows with consistent counts; append a sentence on others to `problems`."""
     with np.errstate(invalid="ignore"):
         wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
         wrong |= found.sent < 0
@@ -318,7 +318,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 
 
 def _named(elements: Sequence[Element]) -> Element:
-    """Return the element that stands for its class: the one that a person can check first."""
+    """Return the element to name among elements that no traffic tells apart: easy to check."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
@@ -419,7 +419,7 @@ def _quantified(
 
 
 def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
-    """Return the ratio of the rows' rate in the window to that over the whole phase, at most 1.
+    """Return the ratio of the rows' rate in the window to their rate in the phase, at most 1.
 
     A queue delivers its last frames after the load has ended. In a short window these frames are up
     to a tenth of all frames.
@@ -449,7 +449,7 @@ def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
 
 
 def _merged(located: Sequence[Suspect]) -> list[Suspect]:
-    """Merge the suspects of several channels that stand for the same fault."""
+    """Merge suspects that several measures found and that are the same fault."""
     made: list[Suspect] = []
     for one in located:
         for index, other in enumerate(made):
@@ -483,7 +483,7 @@ def _worth(one: Suspect) -> bool:
 
 
 def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
-    """Return whether a suspect is a pair that another suspect explains, or one of many pairs."""
+    """Return whether a suspect is a pair of ports that other suspects or many pairs explain."""
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
@@ -509,7 +509,7 @@ def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
-    """Merge two suspects that stand for one fault; keep the first one's description."""
+    """Merge two suspects that are the same fault; keep the description of the first."""
     a, b = one, other
     if a.measure == b.measure and b.frames > a.frames:
         a, b = b, a

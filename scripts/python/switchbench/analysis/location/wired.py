@@ -157,7 +157,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Routed:
-    """Connected part of the network: its routes, and the element of each resource."""
+    """Connected part of a network: its routes, and the elements of each link on the routes."""
 
     ranks: Ints  # rank by port number; -1: not in this part
     routes: Routes
@@ -165,12 +165,15 @@ class _Routed:
 
 
 def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]) -> RouteFunction:
-    """Return the function `Paths.route`; `groups` are by port, for ports that no fabric routes."""
+    """Return the function that gives the elements on the path of each pair of ports.
+
+    `groups`: the group of each port, for pairs of ports without a known route.
+    """
     names = list(parts.ports)
     distinct = NameIndex.of(groups.get(name, "") for name in names)
 
     def ends(of: Callable[[str], Sequence[Element]]) -> Ints:
-        """Return for each port the number of its part of the network."""
+        """Return for each port the number of the list of elements that `of` gives."""
         return np.array([parts.part(*of(name)) for name in names], np.int64)
 
     def module(name: str) -> list[Element]:
@@ -178,7 +181,7 @@ def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
         return [Element(switch, "module")] if switch else []
 
     def of_groups(a: str, b: str) -> int:
-        """Return the number of the network's part between two groups, or within one group.
+        """Return the number of the list of elements between two groups, or within one group.
 
         "" stands for no group.
         """
@@ -276,7 +279,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
 
 
 def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> Ints:
-    """Return the number of the part for each resource of routes, with the empty part last."""
+    """Return the number of the list of elements for each link of routes, the empty list last."""
     by_ends = {ends: c for c in cables for ends in ((c.a, c.b), (c.b, c.a))}
     hosts = frozenset(routes.fabric.hosts)
 

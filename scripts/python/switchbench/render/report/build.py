@@ -129,7 +129,7 @@ class _Page:
         return self.measured.summary
 
     def _try(self, making: Callable[[], T], what: str) -> T | None:
-        """Return the result of `making`.
+        """Return the part of the report that `making` makes; None if this fails.
 
         If the results lack what `making` needs, add a sentence to `damage` and return None.
         """
@@ -164,7 +164,7 @@ class _Page:
     def _figures(self) -> Iterator[Figure]:
         """Yield figures of all kinds with unique titles.
 
-        A kind whose data can't be read adds to `damage` and ends; other kinds go on.
+        A kind whose data cannot be read adds to `damage` and ends; other kinds go on.
         """
         titles: dict[str, int] = {}
         for kind in KINDS:
@@ -179,7 +179,7 @@ class _Page:
 
 
 class Words(NamedTuple):
-    """Paragraph."""
+    """Paragraph of a section of the report."""
 
     text: str
     kind: str = ""
@@ -279,7 +279,7 @@ def render(
     `what` is in the title and above the heading; `damage` has a sentence for each part that could
     not be shown.
     """
-    import jinja2  # a run that writes no report does without
+    import jinja2  # imported here, since only reports need it
     from markupsafe import Markup, escape
 
     shown = [section for section in sections if section.parts]
@@ -466,7 +466,7 @@ def found(summary: SummaryDocument) -> list[Part | None]:
 
 
 def suite(summary: SummaryDocument) -> list[Part | None]:
-    """Return the notes of a document's suite, which stand beside the suite's tables."""
+    """Return the notes on the run's standard test suite, shown beside the suite's tables."""
     found = screen.suite_of(summary)
     if found is None:
         return []
@@ -507,7 +507,7 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         for host in summary["run"].get("excluded_hosts", [])
     ]
     every = (one for entry in summary["trials"] for one in entry["latency"].values() if one)
-    # Reasons that differ in numbers alone are one.
+    # Reasons that differ in numbers alone are listed once.
     alike = by(
         (reason for one in every for reason in one["reasons"].values()),
         lambda reason: re.sub(r"there are [\d,]+", "there are", reason),
@@ -525,7 +525,7 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
 
 
 def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
-    """Return a titled list of sentences; None if there are none."""
+    """Return a titled list of sentences; None without sentences."""
     return Sentences(title, lines, mark) if lines else None
 
 

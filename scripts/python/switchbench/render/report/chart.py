@@ -44,7 +44,7 @@ LEGEND = {
 
 
 def titled(text: str, **more: Any) -> Plotly:
-    """Return an axis with a title."""
+    """Return the properties of a chart's axis with a title, for Plotly."""
     return {"title": {"text": text}, **more}
 
 
@@ -171,7 +171,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Panel:
-    """Contents of one figure of a kind."""
+    """Contents of one figure: curves, unit and texts, which a ChartSpec draws."""
 
     common: str  # properties that all curves share, for the title
     curves: Sequence[Trace]
@@ -203,7 +203,7 @@ class ChartSpec:
     layout: Plotly = field(default_factory=dict)
 
     def draw(self, panel: Panel) -> Figure:
-        """Return the figure of a panel."""
+        """Return the figure with the curves and texts of a panel."""
         legend = len(panel.curves) > 1 if self.legend is None else self.legend
         return Figure(
             name=f"{self.name}{panel.key}",
@@ -265,7 +265,7 @@ class ChartSpec:
                 np.asarray(columns[name])
                 for name in (self.x.column if along == "x" else self.y.column, *self.spread)
             )
-            made[f"error_{along}"] = {  # hidden if all are points
+            made[f"error_{along}"] = {  # hidden if no value has a spread
                 "type": "data",
                 "visible": bool((np.nan_to_num(high - low) > 0).any()),
                 "symmetric": False,

@@ -79,7 +79,7 @@ Series = dict[str, list[E]]
 
 
 def group(entries: Iterable[E], *axes: str) -> tuple[str, Series[E]]:
-    """Return the properties that all entries of trials or plans share, and the entries in series.
+    """Return the properties that all given entries share, and the entries grouped into series.
 
     `axes` are the facets on the figure's own axes; entries that are equal in all other facets, such
     as repeats, become one series.
@@ -98,7 +98,7 @@ def group(entries: Iterable[E], *axes: str) -> tuple[str, Series[E]]:
 
 
 def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
-    """Yield parts of at most `most` elements, each with the end of its figure's name."""
+    """Yield parts of at most `most` elements, each with a suffix for the name of its figure."""
     for first in range(0, len(every), most):
         yield f"-{1 + first // most}" if len(every) > most else "", every[first : first + most]
 
@@ -106,7 +106,7 @@ def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]
 def _rates(entries: Iterable[Sequence[Entry]], scale: float) -> Columns:
     """Return the rates of points as columns of a figure; each point combines its repeats.
 
-    The mean of means and totals, the least of minima, the greatest of maxima.
+    A point has the mean of its repeats' means and totals, the min of minima, the max of maxima.
     """
     points = [[entry["throughput"] for entry in some] for some in entries]
     found: Columns = {
@@ -130,7 +130,7 @@ def _known(measured: Measured) -> list[PlanEntry]:
 
 
 def nodes(measured: Measured) -> Iterator[Figure]:
-    """Yield the rates by number of nodes, for each pattern with several (Rauch 2005, Fig. 1)."""
+    """Yield the rates by number of nodes, if a pattern has several (Rauch 2005, Fig. 1)."""
     for pattern, plans in by(_known(measured), "pattern").items():
         common, every = group(plans, "ranks")
         series = {label: some for label, some in every.items() if len(by(some, "ranks")) > 1}
@@ -161,7 +161,7 @@ _VALUE = 1.22  # length of the value axis by that of the longest bar
 
 
 def plans(measured: Measured) -> Iterator[Figure]:
-    """Yield the figure of whole plans of all patterns, then each pattern by phase."""
+    """Yield the figures of pattern totals, then figures of each pattern's rates by phase."""
     several = [plan for plan in _known(measured) if plan["phases"] > 1]
     if not several:
         return
@@ -322,7 +322,7 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
 
 @dataclass(frozen=True)
 class _Axis:
-    """Rows and columns of a map: the ports of a plan's network."""
+    """Rows and columns of a rate map: the ports of a network, ordered by module."""
 
     places: Codes  # indices into the reader's list of ports
     names: list[str]
@@ -414,15 +414,15 @@ class _Axis:
 # --- over time ------------------------------------------------------------------------------------
 
 _SETTINGS = 6  # settings shown: those with the deepest falls
-_LINES = 10  # flows drawn as lines: more can't be told apart
+_LINES = 10  # flows drawn as lines: readers cannot tell more apart
 
 
 def course(measured: Measured) -> Iterator[Figure]:
-    """Yield the course over time of settings in which a flow fell the furthest below its mean."""
+    """Yield figures of rates over time, of settings with flows that fell far below their mean."""
     falls = []
     _, series = group(_streams(measured))
     for plans in series.values():
-        # the lowest rate of a flow in percent of its mean, in phases with at least two spans
+        # the lowest rate of a flow in percent of its mean, in phases with at least two intervals
         found = [
             (phase["intervals"]["lowest"][0]["percent_of_mean"], plan)
             for plan in plans
@@ -440,9 +440,9 @@ def course(measured: Measured) -> Iterator[Figure]:
 
 
 def _course(measured: Measured, number: int, plan: PlanEntry, left: int) -> Figure | None:
-    """Return the course of the flows that fell the furthest, in the phase of the deepest fall.
+    """Return the figure of the rates over time of the flows that fell far below their means.
 
-    None without interval results.
+    The figure shows the phase of the deepest fall. None without interval results.
     """
     phases = [one for one in measured.phases_of(plan) if one["intervals"]["count"] > 1]
     phase = min(phases, key=lambda one: one["intervals"]["lowest"][0]["percent_of_mean"])
@@ -458,7 +458,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, left: int) -> Figu
     traces = []
     for one in sorted(np.argsort(mbps[first] / means, kind="stable")[:_LINES]):
         mine = found.flow == flows[one]
-        # A span's rate holds from the mark before the span up to its own mark.
+        # An interval's rate is drawn from the beginning of the interval to its end.
         columns = {
             "at": np.concatenate([from_ms[mine][:1], to_ms[mine]]) / 1e3,
             "rate": np.concatenate([mbps[mine][:1], mbps[mine]]) * unit.scale,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of times: by percentile, by message size; of suites."""
+"""Figures of times by percentile and by message size, and figures of test suites."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 def percentiles(measured: Measured) -> Iterator[Figure]:
-    """Yield the distribution of each kind of times."""
+    """Yield figures of the distribution of each kind of times."""
     for kind in LATENCY_KINDS:
         title, what = WORDS["kinds"][kind]
         shared = SPECS["percentiles"]
@@ -51,7 +51,7 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
         for key, curves in in_parts(every, _OVERLAID):
             traces, least = [], 1.0
             for label, times in curves:
-                # The share of the times that are at least as long as each, itself included.
+                # For each time the share of all times that are at least as long.
                 ns, counts = np.array(sorted(times.times.items())).T
                 beyond: Floats = (times.count - np.cumsum(counts) + counts) / times.count
                 least = min(least, float(beyond.min()))
@@ -74,14 +74,15 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
 
 
 def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Histogram]]]:
-    """Return the settings with enough times that have the longest tails.
+    """Return the curves of one kind of times: of settings with enough times and the longest tails.
 
-    The result has their shared properties, a sentence on omitted settings, and label and times.
+    The result has the settings' shared properties, a sentence on omitted settings, and for each
+    curve its label and times.
     """
     plans = measured.summary["plans"]
     of_plan = {id(plan): one for plan in plans if (one := measured.times(plan, kind))}
     few = sum(one.count < _FEWEST for one in of_plan.values())
-    # One-way delays that are shorter than clocks differ by are not known: the summary has none.
+    # One-way delays below the difference of the clocks are unknown: the summary has no value.
     enough = [
         plan
         for plan in plans
@@ -92,7 +93,7 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
             or any(at(p, "latency.one_way.p50") is not None for p in measured.phases_of(plan))
         )
     ]
-    # Of each ping-pong only the smallest size: sizes have a figure.
+    # Only the smallest size of each ping-pong: another figure shows times by size.
     keys = ("transport", "pattern", "parameters", "ranks", "network")
     single = [p for p in enough if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
     settings = by(single, lambda plan: repr([plan[key] for key in keys]))
@@ -105,13 +106,12 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
     common, series = group(
         plan for plan in enough if plan["traffic"] != "pingpong" or id(plan) in smallest
     )
-    # Repeats are combined. Of fewer than 100 times, the longest is the p99.
+    # Repeats are combined. With fewer than 100 times, the longest time stands for p99.
     times = [merged(of_plan[id(plan)] for plan in repeats) for repeats in series.values()]
     tails_ns = [each.quantile_ns(0.99) or max(each.times) for each in times]
     # The settings with the longest tails, in their own order.
     tails = sorted(range(len(times)), key=lambda place: -tails_ns[place])
     shown = sorted(tails[:_CURVES])
-    # Properties that only omitted settings differ in are no help in a label.
     left = len(times) - len(shown)
     reasons = ((left, "with shorter tails (99 %)"), (few, f"with fewer than {_FEWEST} times"))
     said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
@@ -124,7 +124,7 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Hi
 
 
 def messages(measured: Measured) -> Iterator[Figure]:
-    """Yield bandwidth and latency of each pattern whose messages had more than one size."""
+    """Yield figures of bandwidth and latency by message size, for each pattern of ping-pongs."""
     curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
     for number, (pattern, some) in enumerate(by(curves, format.pattern).items(), start=1):
         unit = unit_for(point["bandwidth_mbps"] for curve in some for point in curve["points"])
@@ -152,7 +152,7 @@ def _points(points: Sequence[Entry], **keys: str) -> Columns:
 
 
 def steps(measured: Measured) -> Iterator[Figure]:
-    """Yield figures: time of each collective operation by message size, a curve per transport."""
+    """Yield figures of collective operations: time by message size, a curve per operation."""
     curves = []
     for entry in at(measured.summary, "steps.functions") or ():
         # Logarithmic axes need values above 0.
@@ -215,7 +215,7 @@ def suites(measured: Measured) -> Iterator[Figure]:
                 named = (("load", "load_percent"), ("loss", "loss"))
                 columns = {name: [row[key] for row in rows] for name, key in named}
                 label = f"{entry['size']} B, {entry['variant']}"
-                # At 100 % a marker is whole.
+                # not clipped, so that a marker at 100 % is whole
                 traces.append(Trace(label, columns, more={"cliponaxis": False}))
             yield losses.draw(Panel(where, traces))
 
