@@ -250,7 +250,7 @@ class Locator:
             place = result.key.network, result.key.phase
             self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
         columns = _columns(len(flows), src=src.astype(np.int32), dst=dst.astype(np.int32))
-        if frames:  # NaN if the two ends of a flow contradict each other
+        if frames:  # counts are NaN if the two ends of a flow contradict each other
             lost, explained = without_hosts(result)
             self.host_frames.update(explained)
             self.host_phases.update(explained.keys())
@@ -393,7 +393,7 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
     offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
     intended = m.intended_line_bps(flows)
     if not transports.of(result.entry["transport"]).frames:
-        # For closed-loop transports, a flow's intended rate is its share of its port's load.
+        # For closed-loop transports, a flow's intended rate is an equal share of its port's load.
         ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
         percent, bps = trial.load.percent, trial.load.bps
         lines = m.lines_of(ports, result.lines)

@@ -334,9 +334,9 @@ class Intervals:
     """Interval results of a phase: the payload of each flow in each of its intervals."""
 
     pairs: Sequence[Pair]  # flows in order of first appearance
-    flow: Numbers  # index into `pairs`, by span
+    flow: Numbers  # index into `pairs`, by interval (row of `spans`)
     spans: Rows
-    mbps: Floats  # payload rate, by span
+    mbps: Floats  # payload rate, by interval
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:

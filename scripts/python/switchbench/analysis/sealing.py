@@ -227,7 +227,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
         printed = _last_line(_ssh_keygen(message, unfit, "check-novalidate", *common))
         whose = printed.partition(" with ")[2]
         return f"by {whose}, whose owner is not checked: --allowed-signers says", False
-    _read(allowed)  # ssh-keygen takes a file that is missing for an empty one
+    _read(allowed)  # ssh-keygen treats a missing file as empty
     refusal = f"{signature} was made with a key that {allowed} does not allow"
     words = ("-s", str(signature), "-f", str(allowed))
     found = _ssh_keygen(message, refusal, "find-principals", *words).decode(errors="replace")

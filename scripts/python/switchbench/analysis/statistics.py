@@ -23,8 +23,8 @@ from ..records.summary_form import Entry, filled
 Floats = NDArray[np.float64]
 special = Later("scipy.special")  # its import takes 0.2 s
 
-MEASURE: Final = "throughput"  # mean over the plan's flows; repeats end if its interval is narrow
-# time of a repetition, mean over ranks; repeats of dependent steps end if its interval is narrow
+MEASURE: Final = "throughput"  # mean over the flows; repeats end when its interval is narrow
+# time of a repetition, mean over ranks; repeats of dependent steps end by its interval
 STEP_MEASURE: Final = "repetition_us"
 CONFIDENCE: Final = 0.95  # confidence level of every interval
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution

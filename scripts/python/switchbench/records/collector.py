@@ -29,7 +29,7 @@ PROBE = -1  # phase number of the connectivity check
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     "maxerror_ns": "maxerror_ns"
-}  # by key of a `clock` record: the column
+}  # column by key of a `clock` record
 _PER_PHASE = frozenset(("flow", "port", "phase", "clock", "histogram", "interval", EXECUTION))
 _BESIDE = "misdelivered-flow"  # event that changes the result of a phase
 

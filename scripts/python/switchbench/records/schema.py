@@ -80,7 +80,7 @@ TABLES: dict[str, tuple[ResultColumn, ...]] = {
         column
         for group in one["groups"]
         for column in _group(group)
-        if (name, column.name) != ("phases", "network")  # every network has the rows of all nodes
+        if (name, column.name) != ("phases", "network")  # rows of `phases` apply to all networks
     )
     for name, one in _DECLARED["tables"].items()
 }
@@ -162,7 +162,7 @@ REPEATS = 1 << 16
 _Count = Annotated[int, Field(ge=0, le=MOST)]
 _Figure = Annotated[float, Field(ge=-GREATEST, le=GREATEST)]
 _Name = Annotated[str, Field(max_length=256)]
-# `index:count` of the 2,240 buckets of rows.py, and `displacement:frames`.
+# `index:count` of the 2,240 buckets of rows.py.
 _BUCKET = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d):\d{1,18}"
 _KINDS: Record = {
     "Literal": Literal, "NotRequired": NotRequired, "Count": _Count, "Figure": _Figure,
@@ -170,7 +170,7 @@ _KINDS: Record = {
     "Whole": Annotated[int, Field(ge=-MOST, le=MOST)],
     "Number": Annotated[int, Field(ge=0, lt=1 << 31)],  # number of a trial
     "Repeat": Annotated[int, Field(ge=0, lt=REPEATS)],
-    "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the probe
+    "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the connectivity check
     "Buckets": Annotated[str, Field(pattern=rf"^(?:{_BUCKET}(?: |$))*$")],
     "Span": Annotated[tuple[_Name, list[_Count]], Field(strict=False)],
     "Rate": Annotated[

@@ -59,7 +59,7 @@ _UNPREFIXED = (
 
 WORDS = Path(__file__).with_name("definitions.json")
 _NOTHING = object()
-plan_key = itemgetter("trial", "repeat", "network")  # key of an entry's plan
+plan_key = itemgetter("trial", "repeat", "network")  # key of a plan: a trial in a network
 _T = TypeVar("_T")
 
 

@@ -29,8 +29,8 @@ NOTHING_JUDGED = 4  # exit status of a run without anything to judge
 _TRAFFIC_PERCENT = 0.1
 MOST_FAULTS = 3
 SURE = 0.995  # confidence from which on a suspect is stated without "probably"
-ALIKE = 0.03  # relative distance from the median port of the phases up to which a port is alike
-# relative difference of the lowest and the highest rate up to which all ports are alike
+ALIKE = 0.03  # max relative difference from the median port at which a port counts as alike
+# max relative difference of the lowest and highest rates at which all ports count as alike
 SPREAD = 0.05
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
@@ -486,9 +486,9 @@ def _outcomes(summary: SummaryDocument, is_meant: Callable[[Entry], bool]) -> It
 
 
 # --- the first page of a report, made for a supplier ----------------------------------------------
-# It is readable without JavaScript, and printed on A4: verdict, each clause in its own words, the
-# device's ports as on its front, suspects with their evidence, advice, and the command that repeats
-# the measurement.
+# The page is readable without JavaScript, and printed on A4: verdict, each clause in its own words,
+# the device's ports as on its front, suspects with their evidence, advice, and the command that
+# repeats the measurement.
 
 MOST_CLAUSES = 12  # clauses and suspects on one page; the tables below list all
 MOST_SUSPECTS = 3

@@ -59,7 +59,7 @@ class Column:
     # function that computes the value from an entry; None: the value at `key`
     value: Callable[[Any], Any] | None = None
     output: str = BOTH
-    drop: int = 0  # order in which columns leave a narrow terminal; 0: never
+    drop: int = 0  # order in which columns are omitted on a narrow terminal; 0: never
     silent: bool = False  # a shared value is omitted without a sentence
 
     def of(self, entry: Any) -> Any:
@@ -278,7 +278,7 @@ def whole_tables(specs: Iterable[Spec], summary: SummaryDocument) -> Iterator[Ta
 
 
 _GAP = "  "
-_NARROWEST = 16  # least width in columns to which words are folded
+_NARROWEST = 16  # min width in columns to which words are folded
 
 
 def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:

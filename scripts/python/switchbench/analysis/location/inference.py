@@ -283,7 +283,7 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
     pair_of = np.searchsorted(channel.src * ports + channel.dst, seen.src * ports + seen.dst)
     made = []
     for fault in part.faults[part.lines :]:
-        members = seen.classes.members[fault.place]  # the whole model has no pairs
+        members = seen.classes.members[fault.place]  # the model of all phases has no pairs
         places = {place_of[one] for one in members if one in place_of}
         if len(places) == 1:
             pairs = fault.pairs and frozenset(pair_of[list(fault.pairs)].tolist())
@@ -303,7 +303,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
         load = np.bincount(phase, channel.load_bps[row], model.phases)
         room = share / np.maximum(model.p[row], 1e-12) * channel.k[row]
         frames = np.bincount(phase, np.minimum(room, channel.k[row]), model.phases)
-        # Whole frames; processors add in different orders, so that a sum may end on .999999999.
+        # Whole frames: a sum that rounding errors lowered to .999999999 counts as the next number.
         frames = np.floor(frames + 1e-6).astype(np.int64)
         members = [classes.elements[m] for m in classes.members[fault.place]]
         element = _named([x for x in members if x.line_bps == fault.value])
@@ -470,7 +470,7 @@ def _worth(one: Suspect) -> bool:
     kind = one.element.kind
     by_chance = kind in ("link", "pair") or one.kind == "intermittent"
     hashed = (kind, one.kind) == ("trunk", "capacity") and one.element.links > 1
-    least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # rates at several loads depend
+    least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # rates at all loads correlate
     least *= 0.5 if hashed else 1.0
     if (by_chance or hashed) and one.when is None and one.gain < least:
         return False

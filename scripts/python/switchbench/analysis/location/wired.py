@@ -161,7 +161,7 @@ class _Routed:
 
     ranks: Ints  # rank by port number; -1: not in this part
     routes: Routes
-    parts: Ints  # part by resource, `nothing` last
+    parts: Ints  # number of the part of each resource; the empty part comes last
 
 
 def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]) -> RouteFunction:

@@ -130,7 +130,7 @@ def _nulls(values: Any) -> Any:
 # --- specifications -------------------------------------------------------------------------------
 
 
-_MARKED = 80  # points of a line up to which it has markers: more would hide it
+_MARKED = 80  # max points of a line with markers: more markers would hide the line
 HATCHES = ("", "/", "x", "-", ".")  # patterns of bars, which tell them apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
 _WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}

@@ -324,7 +324,7 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
 class _Axis:
     """Rows and columns of a rate map: the ports of a network, ordered by module."""
 
-    places: Codes  # indices into the reader's list of ports
+    places: Codes  # indices into the list of ports of the results
     names: list[str]
     bounds: list[tuple[str, float, float]]  # modules with name, first and last place
     left: int = 0  # number of settings without a map
