@@ -111,7 +111,7 @@ class _ObservedPhase:
 
 
 def _columns(flows: int, **known: NDArray[Any]) -> Columns:
-    """Return a phase's columns of observations; a column without values is one shared default."""
+    """Return a phase's columns of observations; a missing column repeats one default value."""
     return {name: np.broadcast_to(none, flows) for name, none in _NONE.items()} | known
 
 
@@ -179,7 +179,7 @@ class Locator:
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Set a suspect as the reason of each failed clause, except clauses on times.
+        """Give a suspected fault as the reason of each failed clause, except clauses on times.
 
         A suspect at the ports of the clause's worst value comes first.
         """

@@ -160,7 +160,7 @@ class _Point:
     trials: list[int] = field(default_factory=list)
 
     def of(self, network: str, before: int | None = None) -> list[float | None]:
-        """Return a network's values by repeat, all or only those of repeats below `before`."""
+        """Return a network's values in order of repeats, all or those before repeat `before`."""
         repeats = sorted(self.values) if before is None else range(before)
         return [self.values.get(repeat, {}).get(network) for repeat in repeats]
 

@@ -458,7 +458,7 @@ def is_begun_only(summary: SummaryDocument) -> bool:
 def remade(
     run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
-    """Rebuild the summary from plan and tables.
+    """Rebuild a run's summary from the plan and the tables of the results directory.
 
     `summary`: the present summary, for values that no record has. `ended`: the run is known to have
     ended. `keep`: convert the directory's tables to their final form; without it nothing is

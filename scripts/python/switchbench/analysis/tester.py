@@ -108,7 +108,7 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
-    """Return for each port the sum of its flows' values; NaN without flows or values."""
+    """Return each port's sum of its flows' values; NaN without flows or if a value is unknown."""
     sums = m.sum_by_port(result.every.ends(end), values)
     return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
 

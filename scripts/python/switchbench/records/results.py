@@ -49,7 +49,7 @@ class ResultTable:
         return self.arrow.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows of the table."""
         return int(self.arrow.num_rows)
 
 

@@ -266,7 +266,7 @@ class Rows:
     columns: Mapping[str, NDArray[Any]]  # columns that have a value other than null
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows of the table."""
         return self.size
 
     @classmethod
@@ -411,7 +411,7 @@ class PhaseFlows:
 
     @classmethod
     def of(cls, rows: Rows, times: Mapping[Pair, Times] | None = None) -> PhaseFlows:
-        """Create the flows of rows of the table `flows`; all windows count as correct."""
+        """Create a phase's flows from rows of the table `flows`; all windows count as correct."""
         return cls(rows, times or {}, np.zeros(len(rows), dtype=bool))
 
     def __len__(self) -> int:
@@ -483,7 +483,7 @@ class PhaseFlows:
 
 @dataclass(frozen=True)
 class PhaseRows:
-    """Rows of one phase by table, in one or all networks."""
+    """Rows of one phase in each table, for one network or for all networks."""
 
     moment: Moment = (0, 0, 0)
     tables: Mapping[str, Rows] = field(default_factory=dict)

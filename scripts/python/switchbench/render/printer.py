@@ -134,7 +134,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows of the table."""
         return len(self.values[0]) if self.values else 0
 
     @property

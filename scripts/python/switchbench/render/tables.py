@@ -307,7 +307,7 @@ def _column(line: str) -> Column:
 
 
 def columns(text: str) -> list[Column]:
-    """Return the columns that a text declares, with shared columns in place of their names."""
+    """Return the table columns that a text declares; a line `@name` stands for shared columns."""
     lines = re.sub(r"\n  +", " ", text.strip()).splitlines()
     found = (columns(_SHARED[one[1:]]) if one[0] == "@" else [_column(one)] for one in lines)
     return [column for some in found for column in some]

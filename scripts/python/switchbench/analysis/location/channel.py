@@ -55,7 +55,7 @@ class ElementClasses:
     first: Ints  # row r has the incidences first[r] to first[r + 1]
 
     def __len__(self) -> int:
-        """Return the number of classes."""
+        """Return the number of classes of elements."""
         return len(self.members)
 
     def incidences(self, number: int) -> Ints:
@@ -258,7 +258,7 @@ class Alternatives:
     log_weight: Floats
 
     def risk(self, rows: Ints) -> Bools:
-        """Return for each given row whether shared links may lose some of its frames."""
+        """Return for each given row whether its flow may lose frames on shared links."""
         of = self.of[rows]
         if not len(self.log_weight):
             return np.zeros(len(rows), np.bool_)
@@ -507,7 +507,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
         size, part, rest, begin = _subsets(number)
 
         def on_one(flows: Floats) -> Floats:
-            """Return by group and set of flows the rows' likelihood if the set shares one link."""
+            """Return each group's likelihood of each set of flows, if the set shares one link."""
             made = np.ones((len(joint), most, 1))
             for flow in range(number):
                 both = made * flows[joint, flow][:, :, None]
@@ -541,7 +541,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
 
 
 def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
-    """Return the binomial probabilities of `number` out of each count: counts by numbers."""
+    """Return binomial probabilities, with a row for each count and a column for each number."""
     failures = count[:, None] - number
     log = gammaln(count[:, None] + 1) - gammaln(number + 1) - gammaln(np.maximum(failures, 0) + 1)
     log += number * np.log(chance) + failures * np.log(1 - chance)

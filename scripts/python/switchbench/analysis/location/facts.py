@@ -175,7 +175,7 @@ class Observations:
     intervals: IntervalRows = field(default_factory=IntervalRows)
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows, one for each flow and phase."""
         return len(self.phase)
 
 

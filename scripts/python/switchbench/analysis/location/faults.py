@@ -234,7 +234,7 @@ class Model:
         return len(rows) > 0
 
     def total(self) -> float:
-        """Return the log-likelihood of all rows."""
+        """Return the model's log-likelihood over all observed rows."""
         return float(self.ll.sum())
 
     def excess(self) -> Floats:
@@ -327,7 +327,7 @@ class Candidates:
 
 
 def _ranked(owner: Ints, values: Floats, keep: Bools, rank: float, count: int) -> Floats:
-    """Return for each owner the quantile `rank` of its values in `keep`; 0 without values."""
+    """Return for each number in `owner` the quantile `rank` of its values in `keep`, or 0."""
     use = np.flatnonzero(keep)
     order = use[np.lexsort((values[use], owner[use]))]
     number = np.bincount(owner[use], minlength=count)

@@ -193,7 +193,7 @@ def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Ch
 
 
 def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
-    """Return for each row the quantile `share` over all rows with the same transport and load."""
+    """Return for each row a quantile of the values of all rows with its transport and load."""
     keys = [
         (facts.transport, facts.load if facts.load == facts.load else -1.0)
         for facts in found.phases
@@ -235,7 +235,7 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
 
 
 def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
-    """Find the faults that explain the rows of one channel; return the model with these faults.
+    """Find the faults that explain one measure's observations; return the model with the faults.
 
     If there are many rows, faults are first sought in randomly chosen phases: every n-th
     phase could coincide with a period of the pattern or of the network. These faults then apply to
@@ -318,7 +318,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 
 
 def _named(elements: Sequence[Element]) -> Element:
-    """Return the element to name among elements that no traffic tells apart: easy to check."""
+    """Return the element that is easiest to check, of elements that no traffic tells apart."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
@@ -483,7 +483,7 @@ def _worth(one: Suspect) -> bool:
 
 
 def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
-    """Return whether a suspect is a pair of ports that other suspects or many pairs explain."""
+    """Return whether a suspect is a pair of ports whose losses have another or a common cause."""
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]

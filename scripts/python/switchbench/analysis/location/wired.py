@@ -108,7 +108,7 @@ class _Parts:
         self._lines = {port.name: lines.get(port.name) or port.line_rate_bps for port in site.ports}
 
     def part(self, *elements: Element) -> int:
-        """Return the number of a list of elements."""
+        """Return the number of a list of elements; a new list gets the next number."""
         numbers = (self._numbers.setdefault(one, len(self._numbers)) for one in elements)
         return self._parts.setdefault(tuple(numbers), len(self._parts))
 

@@ -130,7 +130,7 @@ def _known(measured: Measured) -> list[PlanEntry]:
 
 
 def nodes(measured: Measured) -> Iterator[Figure]:
-    """Yield the rates by number of nodes, if a pattern has several (Rauch 2005, Fig. 1)."""
+    """Yield figures of rates by number of nodes, for patterns with several (Rauch 2005, Fig. 1)."""
     for pattern, plans in by(_known(measured), "pattern").items():
         common, every = group(plans, "ranks")
         series = {label: some for label, some in every.items() if len(by(some, "ranks")) > 1}
