@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 # numpy's BLAS starts threads as it is imported, and a process that has threads may not join a user
 # namespace (setns(2)), as labs of users without privilege do. No large matrix is multiplied here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The same of Arrow's allocator.
+# Arrow's allocator would start a thread too.
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
@@ -31,6 +31,6 @@ def load(directory: str | os.PathLike[str]) -> Results:
     switchbench.base.errors.ConfigurationError
         Where the directory has no results of this form, or a file of it is damaged.
     """
-    from .records.results import load as read  # `switchbench --help` needs none of it
+    from .records.results import load as read  # slow, and not needed for --help
 
     return read(directory)

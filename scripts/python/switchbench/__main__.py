@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`python -m switchbench`."""
+"""Entry point of `python -m switchbench`."""
 
 import sys
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors, with one map to the exit status (doc/developer/architecture.md), and their words.
+"""Error classes with their exit statuses, error codes, and helpers for the texts of messages.
 
-0 done and PASS, 1 FAIL, 2 invalid configuration, 3 the run could not be completed, 4 INCONCLUSIVE.
+Exit statuses of commands (doc/developer/architecture.md): 0 done and PASS, 1 FAIL, 2 invalid
+configuration, 3 the run could not be completed, 4 INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 
 def printable(value: Any, keep: str = "") -> Any:
-    """Return a value with escapes for characters that a terminal would obey or not show.
+    """Return a value in which escapes replace control characters and other unprintable ones.
 
     Nested values and keys are escaped too; characters in `keep` stay.
     """
@@ -40,7 +41,10 @@ def printable(value: Any, keep: str = "") -> Any:
 
 
 class SwitchbenchError(Exception):
-    """Error in one sentence for the user: what, where, what to do. Printed once, by the command."""
+    """Base of all errors whose message, one sentence, is for the user.
+
+    The sentence names the problem, its place and the remedy. The command prints it once.
+    """
 
     status = 3
 
@@ -73,13 +77,13 @@ def listed(words: Iterable[object]) -> str:
 
 @cache
 def _elsewhere() -> list[tuple[list[str], str, str]]:
-    """Return by word of another program: Switchbench's word, and the suggestion for users."""
+    """Return elsewhere.toml as entries of (other programs' words, Switchbench's word, advice)."""
     known = tomllib.loads(Path(__file__).with_name("elsewhere.toml").read_text("utf-8"))["word"]
     return [(one["elsewhere"].split(), one["here"], one["answer"]) for one in known]
 
 
 def meant(word: object, known: Iterable[str]) -> str:
-    """Return a suggestion such as `; did you mean "load"?`; "" where no valid word is near."""
+    """Return a suggestion for a wrong word: `; did you mean "load"?`; "" if none is similar."""
     by_folded = {name.casefold().replace("-", "_"): name for name in known}
     folded = str(word).casefold().replace("-", "_")
     for words, here, answer in _elsewhere():
@@ -93,9 +97,9 @@ _LISTED_MOST = 24
 
 
 def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
-    """Return the message for an unknown key.
+    """Return the error message for an unknown key, with the valid keys or the most similar one.
 
-    With `said` true, the message's position names the key, so the text does not.
+    With `said` true, the caller names the key before the message, so the message does not.
     """
     keys = list(known)
     which = "" if said else f" {key}"
@@ -106,7 +110,7 @@ def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
 
 
 def invalid(value: object, valid: Iterable[str]) -> str:
-    """Return the message for an invalid word, with the valid ones."""
+    """Return the error message for an invalid value, with the valid values."""
     words = list(valid)
     near = meant(value, words)
     if near and len(words) > _LISTED_MOST:
@@ -115,7 +119,7 @@ def invalid(value: object, valid: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as text, short enough for one sentence."""
+    """Return a value as short text for an error message; `a list` for a list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -130,36 +134,39 @@ def shown(value: object) -> str:
 
 
 def clipped(sentence: str, most: int = 1000) -> str:
-    """Return a sentence cut to `most` characters."""
+    """Return a sentence, cut to at most `most` characters."""
     return sentence if len(sentence) <= most else f"{sentence[: most - 3]}..."
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
-    """Return names as a comma-separated list; for more than `most`, return their number."""
+    """Return the first `most` names, separated by commas, and the number of further names."""
     items = list(names)
     more = len(items) - most
     return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 # --- codes ----------------------------------------------------------------------------------------
-# `[SB-KEY]` after a message, which `switchbench explain SB-KEY` explains; codes.toml has the title,
-# cause and cure of each code, and the words of its messages.
+# Error codes: `[SB-KEY]` follows an error message, and `switchbench explain SB-KEY` explains the
+# code. codes.toml has the title, cause and cure of each code, and the words of its messages.
 
 
 @cache
 def codes() -> dict[str, dict[str, Any]]:
-    """Return the entries of codes.toml by code, in the file's order."""
+    """Return the entries of codes.toml (title, cause, cure, words) by error code."""
     return tomllib.loads(Path(__file__).with_name("codes.toml").read_text("utf-8"))
 
 
 def _pattern(words: str) -> str:
-    """Return a regular expression for a code's words, in which … matches anything."""
+    """Return a regular expression that finds a code's words in a message; … matches any text."""
     begin = r"(?<![A-Za-z.])" if words[0].isalpha() else ""
     return begin + ".+".join(map(re.escape, words.split("…")))
 
 
 def code_by_words(message: str) -> str | None:
-    """Return the code with the longest words that a message contains; None where no words match."""
+    """Return the error code whose words occur in a message; None if there is none.
+
+    Of several codes, the code with the longest words is returned.
+    """
     found = [
         (len(words), code)
         for code, entry in codes().items()
@@ -170,7 +177,7 @@ def code_by_words(message: str) -> str | None:
 
 
 def code_by_module(module: str) -> str | None:
-    """Return the code of errors that a module raises, such as `switchbench.run.live.metrics`."""
+    """Return the error code that codes.toml assigns to a module or its package; None if absent."""
     name = module.removeprefix("switchbench.")
     raised = {name: code for code, entry in codes().items() for name in entry.get("raised", ())}
     while name not in raised and "." in name:
@@ -179,12 +186,12 @@ def code_by_module(module: str) -> str | None:
 
 
 def with_code(error: SwitchbenchError) -> str:
-    """Return an error's message with its code appended; several mistakes give several codes.
+    """Return an error's message followed by the error codes of its lines.
 
     Parameters
     ----------
     error
-        As it was raised: its traceback says which module raised it.
+        Raised error; its traceback shows the module that raised it.
     """
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     of_module = next(filter(None, map(code_by_module, reversed(modules))), None)
@@ -194,7 +201,7 @@ def with_code(error: SwitchbenchError) -> str:
 
 
 def explained(code_or_message: str) -> str:
-    """Return title, cause and cure of a code, or of the code for a message."""
+    """Return the title, cause and cure of an error code, or of the code for an error message."""
     given = [part for part in re.split(r"[\[\], ]+", code_or_message.upper()) if part]
     if not given or not codes().keys() >= set(given):
         given = [code for code in [code_by_words(code_or_message)] if code]
@@ -211,5 +218,5 @@ def explained(code_or_message: str) -> str:
 
 
 def titles() -> str:
-    """Return a line per code with its title."""
+    """Return a text with one line per error code: the code and its title."""
     return "\n".join(f"{code:<15} {entry['title']}" for code, entry in codes().items())

@@ -19,13 +19,13 @@ _BARS_ASCII = "01234567"
 
 @dataclass(frozen=True)
 class Unit:
-    """Unit of rate for all figures of one column, which are stored in Mbit/s."""
+    """Rate unit for all figures of a table column, which are stored in Mbit/s."""
 
     name: str
-    scale: float  # multiple of one Mbit/s
+    scale: float  # number of these units in one Mbit/s
 
     def show(self, mbps: float | None) -> str:
-        """Return a rate in Mbit/s in this unit, with four significant digits."""
+        """Return a rate, given in Mbit/s, as text in this unit, with four significant digits."""
         return digits(None if mbps is None else mbps * self.scale)
 
 
@@ -33,7 +33,7 @@ _UNITS = (Unit("kbit/s", 1000.0), Unit("Mbit/s", 1.0), Unit("Gbit/s", 0.001))
 
 
 def unit_for(mbps: Iterable[float | None]) -> Unit:
-    """Return the unit in which the largest rate has one to four digits before the point."""
+    """Return the rate unit in which the largest rate has one to four digits before the point."""
     largest = max((value for value in mbps if value is not None), default=1.0)
     if largest < 1.0:
         return _UNITS[0]
@@ -41,7 +41,7 @@ def unit_for(mbps: Iterable[float | None]) -> Unit:
 
 
 def digits(value: float | None) -> str:
-    """Return a number with four significant digits, without an exponent."""
+    """Return a number as text with four significant digits, without an exponent."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -56,14 +56,14 @@ def digits(value: float | None) -> str:
 
 
 def scientific(value: float | None) -> str:
-    """Return a number with four significant digits; very large or small ones have an exponent."""
+    """Return a number as text with four significant digits, with an exponent if large or small."""
     if value is None or value == 0 or 1 <= abs(value) < 1e6:
         return digits(value)
     return f"{value:.4f}" if 0.1 <= abs(value) < 1 else f"{value:.3e}"
 
 
 def signed(value: float) -> str:
-    """Return a number with its sign; values below 0.001 keep four significant digits."""
+    """Return a number as text with its sign; values below 0.001 keep four significant digits."""
     if abs(value) < 1e-6:
         return "+0"
     shown = digits(value) if abs(value) >= 1e-3 else scientific(value)
@@ -71,12 +71,12 @@ def signed(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a percentage with two decimals: half a frame in a second at 100M is 0.006 %."""
+    """Return a percentage as text with two decimals."""
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def count(value: int | None) -> str:
-    """Return a count with thousands separators."""
+    """Return a count as text with thousands separators."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
@@ -86,7 +86,7 @@ def of(number: int, noun: str) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return a time of seconds, minutes or hours as text."""
+    """Return a duration as `9.5 s`, `2:05` (minutes and seconds) or `1 h 05 min`."""
     if value is None:
         return UNKNOWN
     if value < 100:
@@ -106,7 +106,7 @@ def human(seconds: float) -> str:
 
 
 def size(entry: Mapping[str, Any]) -> str:
-    """Return an entry's frame sizes in bytes, or its message sizes in binary units."""
+    """Return the frame or message sizes of a results entry as text, such as `1518 B frames`."""
     sizes = entry["size"] if isinstance(entry["size"], list) else [entry["size"]]
     if entry.get("traffic") == SCHEDULE and sizes == [0]:
         return "messages by steps"
@@ -117,7 +117,7 @@ def size(entry: Mapping[str, Any]) -> str:
 
 
 def binary(value: int) -> str:
-    """Return a number of bytes in the largest binary unit that divides it."""
+    """Return a number of bytes as text in the largest binary unit that divides it: `64 KiB`."""
     for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if value and value % (1 << power) == 0:
             return f"{value >> power} {name}"
@@ -125,7 +125,7 @@ def binary(value: int) -> str:
 
 
 def size_words(size: float | None) -> str:
-    """Return a number of bytes in binary units, with four significant digits."""
+    """Return a number of bytes as text in a binary unit, with four significant digits."""
     if size is None:
         return UNKNOWN
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
@@ -135,7 +135,7 @@ def size_words(size: float | None) -> str:
 
 
 def decimal_size(value: int) -> str:
-    """Return a number of bytes in decimal units, with few digits."""
+    """Return a number of bytes as text in a decimal unit, with four significant digits."""
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= factor:
             return f"{digits(value / factor)} {unit}"
@@ -150,7 +150,7 @@ def bit_rate(bps: float) -> str:
     return f"{bps:.4g} bit/s"
 
 
-# Values of pattern parameters that are not printed.
+# Pattern parameters with these values are not printed.
 _USUAL = {
     "sync": "barrier",
     "natural": True,
@@ -161,9 +161,9 @@ _USUAL = {
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
-    """Return a pattern with its parameters: `pairs neighbours`, `chain forward`.
+    """Return a pattern's name and parameters as text: `pairs neighbours`, `chain forward`.
 
-    A suite's subtest replaces the flow list that it stands for.
+    For a suite's subtest, the subtest's name replaces the pattern's.
     """
     words = [] if "subtest" in entry["parameters"] else [str(entry["pattern"])]
     for name, value in entry["parameters"].items():
@@ -179,14 +179,14 @@ def pattern(entry: Mapping[str, Any]) -> str:
 
 
 def flow(ends: Mapping[str, object] | None) -> str:
-    """Return a flow as its source and destination ports; `-` for None."""
+    """Return a flow as text, source port → destination port; `-` for None."""
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 
 
 def spark(
     values: Sequence[float | None], ascii_only: bool, span: tuple[float, float] | None = None
 ) -> str:
-    """Return a sparkline, one character per value; a space for None.
+    """Return a bar chart of one line (sparkline), one character per value; a space for None.
 
     The bars scale from the min to the max of `span`, or of the values.
     """
@@ -203,5 +203,5 @@ def spark(
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key by which p2 comes before p10."""
+    """Return a sort key that orders the numbers in names by value: p2 before p10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -15,14 +15,14 @@ from pathlib import Path
 from .model import LATENCY_FIGURES, LATENCY_KINDS
 
 PHASES = ("phase", "plan", "run")  # levels at which every measure can be judged
-MORE, LESS, NEITHER = +1, -1, 0  # which direction is better
-# Meaning of a measure from a tester-limited phase for the network.
+MORE, LESS, NEITHER = +1, -1, 0  # direction in which a value is better
+# Validity of a measure for the network if the phase was tester-limited.
 VALID, AT_LEAST, NOTHING = "valid", "at least", "not valid"
 RATE, PERCENT, COUNT, NUMBER = "rate", "percent", "count", "number"  # format in which it is printed
-FRAMES, MESSAGES, RDMA, ANY = "frames", "messages", "rdma", ""  # transports that have it
+FRAMES, MESSAGES, RDMA, ANY = "frames", "messages", "rdma", ""  # transports that have a measure
 Reduce = str | Callable[[Sequence[float]], float | None]
-"""min, mean, max, sum; known: the sum of the known values; or a function of values that are all
-known."""
+"""Combination of several values: min, mean, max or sum; known (the sum of the known values); or a
+function of values that are all known."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _jain(values: Sequence[float]) -> float | None:
     most = max(values, default=0.0)
     if not most:
         return None
-    shares = [value / most for value in values]  # of equal flows exactly 1
+    shares = [value / most for value in values]  # exactly 1 if all flows are equal
     squares = sum(share * share for share in shares)
     return min(1.0, round(sum(shares) ** 2 / (len(shares) * squares), 12))
 
@@ -70,7 +70,7 @@ def _declared() -> Iterator[Measure]:
         yield Measure(key, overs=(*values.pop("also_over", ()), *PHASES), **values)
 
 
-# round_trip_p99_us, one_way_max_us ... by kind and figure (doc/reference/latency.md)
+# Kind and figure of each latency measure, such as round_trip_p99_us (doc/reference/latency.md).
 LATENCY_MEASURES = {
     f"{kind}_{name}_us": (kind, name) for kind in LATENCY_KINDS for name in LATENCY_FIGURES
 }

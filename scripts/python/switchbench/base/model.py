@@ -59,10 +59,10 @@ class Port:
     why_these: str = ""  # reason for a restricted list of transports, other than the port's kind
     # in a campaign's results: the host's port; `name` is the device port that it was plugged into
     tester: str = ""
-    rounds: tuple[int, ...] = ()  # rounds of the campaign in which it was there, from 1
+    rounds: tuple[int, ...] = ()  # rounds of the campaign in which the port took part, from 1
 
     def frame_limit(self, transport: str) -> int:
-        """Return the largest untagged frame with FCS that a transport sends; 0 where unknown.
+        """Return the largest frame (bytes, untagged, with FCS) of a transport; 0 if unknown.
 
         A modelled switch's memif carries less than the lab's MTU may allow.
         """
@@ -97,16 +97,16 @@ class Wiring:
 
     source: str  # such as "topology file NAME"
     cables: tuple[CableBundle, ...] = ()
-    routed: bool = False  # hosts forward too
+    routed: bool = False  # true if hosts also forward traffic
     problems: tuple[str, ...] = ()  # mismatches, as sentences
 
 
 @dataclass(frozen=True)
 class Device:
-    """Device under test with its ports as its front names them."""
+    """Device under test, with its ports by the names on its front panel."""
 
     name: str  # equal to `Port.switch` of its ports
-    ports: tuple[str, ...]  # equal to `Port.switch_port`; in a chain, in its order
+    ports: tuple[str, ...]  # equal to `Port.switch_port`; in a chain, in the chain's order
     # ports that share a part of the device
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     chain: bool = False  # each two ports form a VLAN, and cables join the VLANs (snake)
@@ -142,7 +142,7 @@ class Site:
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """Return all ports, in the order of hosts and ports."""
+        """Return all ports of the site, host by host."""
         return tuple(port for process in self.processes for port in process.ports)
 
 
@@ -156,13 +156,13 @@ class Load:
 
     @property
     def given(self) -> dict[str, float]:
-        """Return the name and value of the only field that is set, as a mapping."""
+        """Return the load as a mapping of the only field that is set to its value."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """Repeats of a point: `least` to `most`, until the confidence interval is narrow enough."""
+    """Repeats of a trial: `least` to `most`, until the confidence interval is narrow enough."""
 
     least: int = 1
     most: int = 1
@@ -173,10 +173,11 @@ LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3
 
 # Traffic of a trial whose ranks follow dependent steps, without barriers.
 SCHEDULE: Literal["schedule"] = "schedule"
-# Traffic whose messages wait for each other: without load, and with rates below line rate.
+# Traffic in which each message waits for a previous one: it has no load, and its rates are below
+# line rate.
 WAITING = ("pingpong", SCHEDULE)
 
-# Kinds of times (doc/reference/latency.md), and the summary's figures of each.
+# Kinds of measured times (doc/reference/latency.md), and the figures of each in the summary.
 ONE_WAY = "one_way"
 ROUND_TRIP = "round_trip"
 PINGPONG = "pingpong"
@@ -189,7 +190,7 @@ CLOCK_MODES = ("auto", "ptp", "estimated")
 
 @dataclass(frozen=True)
 class ClockChoice:
-    """Method of relating the nodes' clocks (doc/reference/latency.md)."""
+    """Method that relates the nodes' clocks to each other (doc/reference/latency.md)."""
 
     mode: str = "auto"  # one of CLOCK_MODES
     error_ns: int = 0  # ptp: maximum error of each clock; 0: the kernel's estimate
@@ -215,7 +216,7 @@ class PartSetting:
 
 @with_config(ConfigDict(extra="allow"))
 class Pattern(TypedDict, total=False):
-    """Pattern name and parameters, by rank number; most parameters concern only the engine."""
+    """Name and parameters of a pattern, with ports as rank numbers, as the engine receives them."""
 
     name: Required[str]
     list: Sequence[int]
@@ -224,7 +225,7 @@ class Pattern(TypedDict, total=False):
 
 
 def _named(pattern: Any) -> Pattern:
-    """Return a pattern after checking its name only; the engine checks its parameters."""
+    """Return a pattern that has a name, else raise ValueError; the engine checks the parameters."""
     if not isinstance(pattern, dict) or not isinstance(pattern.get("name"), str):
         raise ValueError("a pattern has no name")
     return cast(Pattern, pattern)
@@ -232,7 +233,7 @@ def _named(pattern: Any) -> Pattern:
 
 @dataclass(frozen=True)
 class Burst:
-    """Number of frames that a port sends at once, and the burst's gap and count."""
+    """Bursts of a port: frames per burst, gap after each burst, and number of bursts."""
 
     frames: int
     gap_ns: int = 0
@@ -241,7 +242,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Timing of dependent steps: repetitions per batch, batches and warm-up."""
+    """Timing of a schedule of dependent steps: batch size, repetitions and warm-up batches."""
 
     batch: int
     count: int  # of repetitions, in whole batches; 0: as many as fit in the window
@@ -278,13 +279,13 @@ class Trial:
     window_s: float
     cooldown_s: float
     phases: int  # number of phases in the plan (maximum over the parts)
-    flows: int  # in all phases and parts
+    flows: int  # number of flows in all phases and parts
     expected_s: float  # expected duration, barriers and drain included
     seed: int = 1
-    drain_s: float = 0.0  # silence after which a phase has ended
+    drain_s: float = 0.0  # a phase ends when no frame arrives for this time
     drain_max_s: float = 0.0
-    interval_s: float = 0.0  # of interval results; 0: none
-    # options of its transport, in the node's words
+    interval_s: float = 0.0  # time between interval results; 0: no interval results
+    # options of the transport, as the node names them
     options: dict[str, Any] = field(default_factory=dict)
     connectivity_check: bool = True
     check_sizes: tuple[int, ...] = ()  # message sizes of the connectivity check; empty: `sizes`
@@ -298,30 +299,30 @@ class Trial:
     steps: ScheduleShape | None = None  # shape of one repetition, for schedules
     point: int = 0  # number that all repeats of one setting share
     repeats: Repeats = Repeats()
-    search: int | None = None  # index of the search that chose its load
+    search: int | None = None  # index of the search that chose the load
     locating: bool = False  # a trial that distinguishes suspects, without clauses
-    again: int | None = None  # id of the trial whose phases it measures again
+    again: int | None = None  # id of the earlier trial whose phases this trial measures again
     # by network, for parts with settings of their own
     own: dict[str, PartSetting] = field(default_factory=dict)
 
     def of(self, network: str | None) -> Trial:
-        """Return the trial with the settings of its part in a network."""
+        """Return the trial with the settings that apply in a network."""
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
 
     def layer1_bps(self, line_bps: float) -> float:
-        """Return a port's intended bit/s at layer 1 at a line rate in bit/s; 0 where unknown."""
+        """Return a port's intended load in layer-1 bit/s, given its line rate; 0 if unknown."""
         if self.load.percent is not None:
             return line_bps * self.load.percent / 100
         return self.load.bps or (self.load.fps or 0.0) * self._unit_bits
 
     def frames_per_s(self, line_bps: float) -> float:
-        """Return a port's intended frames/s at a line rate in bit/s; 0 where unknown."""
+        """Return a port's intended load in frames/s, given its line rate in bit/s; 0 if unknown."""
         return self.load.fps or self.layer1_bps(line_bps) / self._unit_bits
 
     @property
     def _unit_bits(self) -> float:
-        """Return the mean bits of a frame at layer 1, or of a message."""
+        """Return the mean size in bits of the trial's frames at layer 1, or of its messages."""
         overhead = LAYER1_OVERHEAD if transports.of(self.transport).frames else 0
         return 8 * (sum(self.sizes) / len(self.sizes) + overhead)
 
@@ -331,17 +332,17 @@ class Trial:
 
     @property
     def ports(self) -> list[Port]:
-        """Return the ranks of all parts."""
+        """Return the ports that take part in the trial, network by network."""
         return [port for part in self.parts for port in part.ranks]
 
     @property
     def optional(self) -> bool:
-        """Return true for a repeat that runs only if the mean is too uncertain without it."""
+        """Return true for a repeat that runs only if the mean of earlier ones is too uncertain."""
         return self.repeats.least <= self.repeat < self.repeats.most
 
     @property
     def has_single_phases(self) -> bool:
-        """Return true where single phases can be run: of streams."""
+        """Return true if single phases of the trial can be run, because its traffic is `stream`."""
         return self.traffic == "stream"
 
 
@@ -367,9 +368,9 @@ class Run:
     reservations: tuple[str, ...] = ()  # limitations to be read with a verdict
     time_limit_s: float | None = None
     on_missing: str = "stop"  # stop | exclude
-    worker: str = "auto"  # as in the `job` document
+    worker: str = "auto"  # auto | sleep | poll
     clock: ClockChoice = ClockChoice()
-    device_reset: DeviceReset | None = None  # within a suite's trial
+    device_reset: DeviceReset | None = None  # used within a suite's trial
     start_s: float = 0.0  # time before the first trial
     suite: str | None = None  # suite whose measurements choose the trials, one by one
     # parameters in search/suites/declaration
@@ -377,7 +378,7 @@ class Run:
     # a suite's searches, each as a trial at the max load (plan/chosen.py)
     searches: tuple[Trial, ...] = ()
     estimates_s: tuple[float, ...] = ()  # expected duration of each search
-    remeasure: int = 0  # how many times a tester-limited phase is measured again at most
+    remeasure: int = 0  # max times that a tester-limited phase is measured again
     # time limit for trials that distinguish suspects, at the end; None: no such trials
     locate_s: float | None = None
     # trials that measure phases again, until the run has ended (records/store.py)
@@ -387,16 +388,16 @@ class Run:
 
     @property
     def planned(self) -> tuple[Trial, ...]:
-        """Return all trials that determine the run's ports, transports and frames."""
+        """Return the run's trials, followed by the trials that represent a suite's searches."""
         return self.trials + self.searches
 
     @property
     def expected_s(self) -> float:
-        """Return the run's expected duration without optional repeats."""
+        """Return the run's expected duration in seconds, without optional repeats."""
         required = (trial for trial in self.trials if not trial.optional)
         return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in required)
 
     @property
     def longest_s(self) -> float:
-        """Return the run's expected duration with every optional repeat."""
+        """Return the run's expected duration in seconds, with every optional repeat."""
         return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in self.trials)

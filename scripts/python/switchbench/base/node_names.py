@@ -28,7 +28,7 @@ NAMES_MOST = 65_536
 
 _BRACKETS_MOST = 8
 
-# parts are separated by operators outside of brackets
+# A part of a node set lies between two operators that are outside of brackets.
 _PART = re.compile(r"(?:\[[^\]]*\]?|[^,!&^\[])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
@@ -62,10 +62,10 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
 
 
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
-    """Return the node set of a text; raise ValueError with a sentence for an invalid text.
+    """Return the NodeSet that a text describes; raise ValueError for an invalid text.
 
-    Without a resolver `@group` is no group: ClusterShell would run the commands that this machine's
-    configuration has for groups.
+    Without a resolver, `@group` is not expanded, because ClusterShell would run the commands that
+    this machine's configuration has for groups.
     """
     refuse_many(names, most)
     try:
@@ -132,12 +132,12 @@ _FORMS = "HOST, HOST:SLOTS, HOST KEY=VALUE..., a node list, or an Ansible invent
 
 
 def hosts_of_option(hosts: str) -> str:
-    """Return the node set that `--hosts` gives: the hosts of a file, or the text itself.
+    """Return the hosts of the option `--hosts` as a node set: the hosts of a file, or the text.
 
     Raises
     ------
     ConfigurationError
-        For a file name without a file, or a directory.
+        If the named file does not exist or is a directory.
     """
     # unlike Path.is_dir, this accepts a node set that is too long for a path
     if os.path.isdir(hosts):
@@ -151,14 +151,14 @@ def hosts_of_option(hosts: str) -> str:
 
 
 def hosts_of_file(path: Path) -> str:
-    """Return the hosts of a file as a node set, each once, in the file's order.
+    """Return the hosts that a file lists as a node set, each once, in the file's order.
 
-    `ansible_host` replaces the name of its line, because ssh connects to it.
+    The value of `ansible_host` replaces a host's name, because ssh connects to that address.
 
     Raises
     ------
     ConfigurationError
-        With the line that has no known form; or where the file has no host.
+        If a line has no known form (the message quotes the line), or the file has no host.
     """
     text = read_text(path)
     if path.suffix in (".yml", ".yaml"):
@@ -184,7 +184,7 @@ def hosts_of_file(path: Path) -> str:
 
 
 def _of_groups(groups: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yield (name, address or "") for the hosts of groups and of all groups below them."""
+    """Yield (name, address or "") for each host in Ansible groups and in the groups below them."""
     for group in (groups or {}).values():
         for name, settings in ((group or {}).get("hosts") or {}).items():
             yield _ranges(str(name)), str((settings or {}).get("ansible_host", ""))
@@ -216,5 +216,5 @@ def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _ranges(text: str) -> str:
-    """Return Ansible's node[01:16] in the form node[01-16]."""
+    """Return a text with Ansible's ranges, node[01:16], in ClusterShell's form, node[01-16]."""
     return re.sub(r"\[(\d+):(\d+)\]", r"[\1-\2]", text)

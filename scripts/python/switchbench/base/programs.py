@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paths of programs and example configurations, in the source tree and its build or installed."""
+"""Paths of the C programs and example configurations, in a source tree or an installation."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .errors import ConfigurationError, RunError
 ENGINE = "switchbench-node"
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
 VERSION = "VERSION"
-"""File in a collected engine folder with its build and machine."""
+"""Name of the file in an engine folder that states the engine's build and machine type."""
 _PARENTS = Path(__file__).resolve().parents
 
 
 @dataclass(frozen=True)
 class Program:
-    """C program with its folder in a build directory, and the variable that overrides its path."""
+    """C program: its name, folder in a build, and environment variable that overrides its path."""
 
     name: str
     folder: str
     variable: str
 
     def find(self, missing: type[Exception] = ConfigurationError) -> Path:
-        """Return the program's path: $`variable`, else the first executable file of this name.
+        """Return the program's path: from the environment variable, else the first one found.
 
-        Raise `missing` where there is none that this machine can run.
+        Raise an error of class `missing` if there is no program that this machine can run.
         """
         named = os.environ.get(self.variable)
         if named:
@@ -62,8 +62,8 @@ class Program:
     def _places(self) -> Iterator[Path]:
         """Yield the folders in which programs are searched, most specific first.
 
-        Folders: beside the engine that the user named, or in its build, because these fit together;
-        the wheel's; the source tree's build; the prefix of this package.
+        Folders: that of the engine that the user named, and its build's, because programs of one
+        build belong together; the wheel's; the source tree's build; the prefix of this package.
         """
         engine = os.environ.get(ENGINE_VARIABLE)
         if engine:
@@ -77,7 +77,7 @@ class Program:
 
 
 def machine_of(folder: Path) -> str:
-    """Return the machine type, in the kernel's word, of a folder's programs.
+    """Return the machine type of the programs in a folder, as `uname -m` prints it.
 
     Read from the folder's VERSION file; this machine's type where there is no such file.
     """
@@ -90,12 +90,12 @@ SWITCH = Program("switchbench-switch", "lab/switch", "SWITCHBENCH_SWITCH")
 
 
 def find_engine() -> Path:
-    """Return the path of the engine that commands on this machine use."""
+    """Return the path of the engine, `switchbench-node`, that commands on this machine use."""
     return Program(ENGINE, "engine", ENGINE_VARIABLE).find()
 
 
 PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"
-"""Program that binds PCI ports on the host on which it runs."""
+"""Program that binds PCI ports of the host that executes it to a driver for DPDK."""
 
 
 def configurations() -> Path:
@@ -121,27 +121,27 @@ class Handled:
     """Context in which `handler` receives SIGINT, SIGTERM and SIGHUP."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
-        """Store the handler; signals change only on entry."""
+        """Store the handler; `__enter__` installs it."""
         self._handler = handler
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Install the handler for all three signals."""
+        """Install the handler for SIGINT, SIGTERM and SIGHUP."""
         for number in _SIGNALS:
             self._previous[number] = signal.signal(number, self._handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Restore the previous handlers."""
+        """Restore the previous signal handlers."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
 
 class Deferred(Handled):
-    """Context in which the first signal is only recorded; a second one interrupts the work."""
+    """Context that only records the first signal, and raises RunError at the second."""
 
     def __init__(self) -> None:
-        """Prepare to record a signal; handlers change only on entry."""
+        """Prepare to record a signal; `__enter__` installs the handler."""
         super().__init__(self._note)
         self.name: str | None = None
         """Name of the received signal."""
@@ -153,10 +153,10 @@ class Deferred(Handled):
 
 
 class Later:
-    """Slow module that is imported at the first use of an attribute."""
+    """Proxy for a module that is slow to import: the first use of an attribute imports it."""
 
     def __init__(self, name: str) -> None:
-        """Store the module's name without an import."""
+        """Store the module's name without importing the module."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:

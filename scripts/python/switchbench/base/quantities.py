@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantities with their units: `95%`, `2s`, `64KiB`, `100Mbit`, `10kfps`.
+"""Parsers and writers of quantities with units: `95%`, `2s`, `64KiB`, `100Mbit`, `10kfps`.
 
 The one grammar of configurations, topology files and options. Each parser returns one exact number,
 or raises ValueError with the found text and the valid forms. Each formatter writes text that its
@@ -25,7 +25,7 @@ _DIGITS_MOST = 40
 
 @dataclass(frozen=True)
 class Quantity:
-    """Kind of quantity: its name in messages, an example, and its units."""
+    """Kind of quantity, such as a duration: its name in messages, an example, and its units."""
 
     name: str
     example: str
@@ -35,7 +35,7 @@ class Quantity:
     spellings: Mapping[str, int] = field(default_factory=dict)
 
     def parse(self, value: object) -> Decimal:
-        """Return the number in the smallest unit; ValueError for an invalid text."""
+        """Return the quantity in a text as a number of its smallest unit; ValueError if invalid."""
         found = _NUMBER.fullmatch(_text(value).strip())
         if found is None:
             raise ValueError(
@@ -59,14 +59,14 @@ class Quantity:
         )
 
     def whole(self, value: object) -> int:
-        """Return the number in the smallest unit; ValueError where it is not whole."""
+        """Return the quantity in a text as a whole number of its smallest unit, else ValueError."""
         number = self.parse(value)
         if number != int(number):
             raise ValueError(f"{shown(value)} is not a multiple of 1{next(iter(self.units))}")
         return int(number)
 
     def text(self, number: int) -> str:
-        """Return the shortest exact text of a whole number."""
+        """Return a number of the smallest unit as text in the largest unit that divides it."""
         factor, unit = max(
             (factor, unit) for unit, factor in self.units.items() if number % factor == 0
         )
@@ -74,7 +74,7 @@ class Quantity:
 
 
 def _text(value: object) -> str:
-    """Return a text, or a number as text; "" for other values."""
+    """Return a text unchanged, a number as text, and "" for any other value."""
     is_one = isinstance(value, str | int | float) and not isinstance(value, bool)
     return str(value) if is_one else ""
 
@@ -83,7 +83,7 @@ _UP_TO_TERA = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def _spelled(*words: str) -> dict[str, int]:
-    """Return each word with every decimal prefix."""
+    """Return the factors of unit names with each decimal prefix: `kbit` is 10**3."""
     return {f"{prefix}{word}": size for word in words for prefix, size in _UP_TO_TERA.items()}
 
 
@@ -155,7 +155,7 @@ _LINK_RATE_LEAST_BPS = 1000
 
 
 def link_rate_bps(value: object) -> int:
-    """Parse the rate of a topology's link: `unlimited` (`UNSHAPED`), a bare number, or a rate."""
+    """Parse a link's rate in a topology to bit/s; `unlimited` becomes UNSHAPED."""
     if value == "unlimited":
         return UNSHAPED
     number = _LINK_RATE.whole(value)
@@ -177,7 +177,7 @@ def link_rate_text(bps: int) -> str:
 
 
 def count(value: object) -> int:
-    """Parse a count such as `10M`."""
+    """Parse a count such as `10M` to a whole number."""
     return COUNT.whole(value)
 
 
@@ -221,7 +221,7 @@ _PERCENT_MOST = 65_535 * 100  # limit of a receiver's load, which up to 65,535 s
 
 
 def load_text(value: Load) -> str:
-    """Return a load as text that `load` parses."""
+    """Return a load as text that the function `load` parses."""
     if value.percent is not None:
         return f"{Decimal(repr(value.percent)):f}".removesuffix(".0") + "%"
     number, units = (value.fps or 0.0, _FPS) if value.bps is None else (value.bps, _BIT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reader of YAML files with positions, in bounded memory and time.
+"""Reader of YAML files that records the line of each value, in bounded memory and time.
 
-Values are plain, and the line of each is recorded. Scalars are those of YAML 1.2's core schema
+Scalars are those of YAML 1.2's core schema
 (10.3.2): `yes` is a word, and `0000:03:00.0` is text, which YAML 1.1 reads as a base-60 number. A
 duplicate key is an error. A few hundred bytes of aliases can stand for billions of values, so the
 file's size, depth and number of values, with aliases counted each time, have limits far beyond any
@@ -48,13 +48,13 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def refuse_irregular(path: Path, status: os.stat_result) -> None:
-    """Raise ConfigurationError for a file status other than a regular file's."""
+    """Raise ConfigurationError if a file's status is not that of a regular file."""
     if not stat.S_ISREG(status.st_mode):
         raise ConfigurationError(f"{path} is not a regular file: FIFOs and devices are not read")
 
 
 def number(word: str) -> float | None:
-    """Return the finite number in a word, or None."""
+    """Return a word as a finite number; None if the word is not one."""
     try:
         value = float(word) if len(word) <= _NUMBER_LONGEST else math.inf
     except ValueError:
@@ -63,7 +63,7 @@ def number(word: str) -> float | None:
 
 
 def count(word: str) -> int | None:
-    """Return the non-negative whole number in a word, or None."""
+    """Return a word as a non-negative whole number; None if the word is not one."""
     return int(word) if _COUNT.fullmatch(word) else None
 
 
@@ -71,9 +71,9 @@ Pairs = Sequence[tuple[str, Any]]
 
 
 def unique(pairs: Pairs) -> dict[str, object]:
-    """Return a dictionary of key-value pairs.
+    """Return key-value pairs as a dictionary; raise ValueError for a duplicate key.
 
-    Raise ValueError for a duplicate key, or for a lone surrogate, which no file can hold.
+    A lone surrogate also raises ValueError, because no file can hold it.
     """
     found: dict[str, object] = {}
     for key, value in pairs:
@@ -89,7 +89,7 @@ def unique(pairs: Pairs) -> dict[str, object]:
 def json_decoder(pairs: Callable[[Pairs], dict[str, object]] = unique) -> json.JSONDecoder:
     """Return a JSON decoder that raises ValueError for infinite or overlong numbers.
 
-    Too deep nesting raises RecursionError. `pairs` makes each object.
+    Too deep nesting raises RecursionError. `pairs` is called for each object.
     """
 
     def real(word: str) -> float:
@@ -109,7 +109,7 @@ def json_decoder(pairs: Callable[[Pairs], dict[str, object]] = unique) -> json.J
 
 
 # --- source ---------------------------------------------------------------------------------------
-# YAML written by users, read with positions and in bounded memory and time.
+# YAML written by users is read in bounded memory and time, with the line of each value.
 
 
 Key = str | int
@@ -133,7 +133,7 @@ class Mark:
 
 
 def dotted(path: Sequence[Key]) -> str:
-    """Return a key's path as in `--set`: `tests.0.load`."""
+    """Return a key's path as dotted text, as in `--set`: `tests.0.load`."""
     return ".".join(str(key) for key in path)
 
 
@@ -152,26 +152,26 @@ class Document:
     folder: Path = field(default_factory=Path)  # base of relative paths in the file
 
     def mark(self, path: KeyPath) -> Mark:
-        """Return the position of `path`; for a missing key, the start of its mapping."""
+        """Return the source line of the key at `path`; for a missing key, that of its mapping."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.marks:
                 return self.marks[path[:length]]
         return Mark(self.name)
 
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
-        """Return the error with the position and the key of a problem."""
+        """Return a ConfigurationError that names the key at `path` and its source line."""
         return _problem(self.mark(path), path, text)
 
     @contextmanager
     def at(self, path: KeyPath) -> Iterator[None]:
-        """Turn a ValueError of the enclosed code into the problem at a path."""
+        """Turn a ValueError of the enclosed code into a ConfigurationError at the key `path`."""
         try:
             yield
         except ValueError as error:
             raise self.problem(path, str(error)) from None
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
-        """Set the value at a path, which comes from an option instead of the file."""
+        """Set the value of the key at a path; `mark` names the option that gives the value."""
         parent: Any = self.data
         for depth, step in enumerate(path[:-1]):
             if isinstance(parent, dict):
@@ -199,7 +199,7 @@ class Document:
         self.marks[path] = mark
 
     def get(self, path: KeyPath) -> Any:
-        """Return the value at a path, or None."""
+        """Return the value of the key at a path; None if there is no such key."""
         value: Any = self.data
         for key in path:
             if isinstance(value, dict):
@@ -211,14 +211,14 @@ class Document:
         return value
 
     def remove(self, path: KeyPath) -> None:
-        """Remove a key from its mapping, where present."""
+        """Remove the key at a path from its mapping; a missing key is no error."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
             self.forget(path)
 
     def forget(self, path: KeyPath) -> None:
-        """Remove the positions at and below `path`."""
+        """Remove the recorded source lines of the key at `path` and of all keys below."""
         for known in [known for known in self.marks if known[: len(path)] == path]:
             del self.marks[known]
 
@@ -235,12 +235,12 @@ _TOO_MANY = (
     f"is too large to be read: more than {VALUES_MOST} values, those of aliases counted each time"
 )
 _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
-# libyaml's parser takes a fifth of the time
+# libyaml's parser takes a fifth of the time of PyYAML's own.
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _plain(text: str) -> Any:
-    """Return the value of an unquoted scalar."""
+    """Return the value (None, bool, number or text) of an unquoted YAML scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _NUMBER_INT.fullmatch(text):
@@ -276,9 +276,10 @@ class _Reader:
     def value(
         self, node: yaml.Node, path: KeyPath, inside: frozenset[int], alias: Mark | None
     ) -> Any:
-        """Return the value of a node, and record the positions of all its parts.
+        """Return the value of a YAML node, and record the source lines of all its parts.
 
-        `inside` has the nodes around it, `alias` is the position of the outermost alias there.
+        `inside` has the ids of the enclosing nodes. `alias` is the position of the outermost alias
+        that leads to the node, or None.
         """
         mark = self.mark(node)
         if id(node) in inside:
@@ -330,7 +331,7 @@ class _Reader:
             raise _problem(mark, (), f"the tag {node.tag} is not supported: leave it out")
         try:
             return _plain(text) if plain else text
-        except ValueError:  # Python's own limit
+        except ValueError:  # Python limits the digits of an integer
             words = f"{shown(text)} has {len(text)} digits, too many for a number"
             raise _problem(mark, (), words) from None
 
@@ -340,7 +341,7 @@ _NO_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath, Mark]]:
-    """Return a text's only value, and the positions of its parts."""
+    """Return the only YAML value in a text, and the source line of each of its parts."""
     found = _NO_TEXT.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1 if lines else 0
@@ -372,7 +373,7 @@ _UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
 
 
 def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
-    """Read one YAML mapping; `name` is the source in messages."""
+    """Return the document of a text that holds one YAML mapping; messages call it `name`."""
     data, marks = _parse(text, name)
     if not isinstance(data, dict):
         raise ConfigurationError(
@@ -382,12 +383,12 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
 
 
 def read_file(path: Path) -> Document:
-    """Read a YAML file that holds one mapping."""
+    """Return the document of a YAML file that holds one mapping."""
     return parse_text(read_text(path), str(path), path.parent)
 
 
 def load(path: Path) -> Any:
-    """Return the value in a YAML file, without positions."""
+    """Return the value in a YAML file, without source lines."""
     return _parse(read_text(path), str(path))[0]
 
 
@@ -418,7 +419,7 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
 
 
 def from_values(data: dict[str, object], name: str) -> Document:
-    """Return a document of values without a file (an effective configuration, `--site`)."""
+    """Return a document of values that come from no file, such as an effective configuration."""
     return Document(deepcopy(data), {}, name)
 
 
@@ -426,7 +427,7 @@ _POSITION = re.compile(r"[0-9]{1,9}")
 
 
 def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
-    """Parse one `--set key=value` into a dotted path, a YAML value and its position."""
+    """Parse one `--set key=value` into the key's path, a YAML value and its position."""
     mark = Mark(clipped(f"--set {argument}", 200))
     key, equals, text = argument.partition("=")
     if not equals or not key.strip():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Properties of the transports, which other code tests instead of their names.
+"""Properties of each transport; other code tests these properties, not a transport's name.
 
-A further transport is an entry here, its options' keys (config/schema.py) and their meaning
-(config/rules.py).
+A new transport needs an entry here, keys for its options (config/schema.py), and rules for these
+keys (config/rules.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Transport:
     """Properties of a transport for the configuration, the compiler and the results."""
 
     name: str
-    devices: tuple[str, ...]  # keys of a site's port, each of which is sufficient
+    devices: tuple[str, ...]  # keys of a site's port; one of them is enough for the transport
     frames: bool = False
     """Sizes are frame sizes, except in ping-pong; every frame is counted."""
     reliable: bool = False  # delivers every message or fails, so it can carry schedules
@@ -42,7 +42,7 @@ class Transport:
         return "rdma" in self.devices
 
 
-# In order of preference, for configurations that name none.
+# All transports in order of preference, for configurations that name no transport.
 TRANSPORTS = (
     Transport(
         "dpdk",
@@ -77,5 +77,5 @@ BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream)
 
 
 def of(name: str) -> Transport:
-    """Return the transport of a name that was validated before."""
+    """Return the properties of the transport with a given name, which must be valid."""
     return _BY_NAME[name]

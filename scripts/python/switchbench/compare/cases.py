@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cases of a comparison: traffic matrices and settings of results, or of parts with `--by`.
 
-A case is one traffic matrix at one setting; its plans are its repeats. Settings are pairs of words.
-The switch, its firmware, the site and the transport are the usual subject of a comparison, so
-differences in these are listed. A different window, load or seed makes measurements incomparable:
-the comparison lists the difference and ends with status 2.
+A case is one traffic matrix at one setting; its plans are its repeats. Settings are pairs of name
+and value. The switch, its firmware, the site and the transport are the usual subject of a
+comparison, so differences in these settings are listed. A different window, load or seed makes
+measurements incomparable: the comparison lists the difference and ends with status 2.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _compared(name: str, title: str, key: str, of: Reading, *allowances: float) 
 
 
 def _value(path: str) -> Reading:
-    """Return a function that reads from an entry the value at the key's path."""
+    """Return a function that reads the value at a path of keys from an entry of the summary."""
     return lambda entry: None if (value := at(entry, path)) is None else float(value)
 
 
 def _rate(path: str) -> Reading:
-    """Return a function that reads a rate; null without payload, as in a barrier."""
+    """Return a function that reads a rate from an entry; None without payload (a barrier)."""
 
     def rate(entry: Entry) -> float | None:
         empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
@@ -76,7 +76,7 @@ def _loss(entry: Entry) -> float | None:
 
 
 def _cpu(entry: Entry) -> float | None:
-    """Return the CPU seconds of the nodes' processes per GB delivered, without other load."""
+    """Return the CPU seconds of node processes per delivered GB, without other processes."""
     return m.ratio(entry["cpu_process_s"], entry["delivered_bytes"], m.GIGA)
 
 
@@ -91,7 +91,7 @@ STEP_TIMES = (0.0005, 0.1)
 _BUCKETS = 0.005  # relative error of histogram buckets: width 1/64, evenly distributed
 _KINDS = {"round_trip": "round trip", "one_way": "one way", "pingpong": "ping-pong"}
 MEASURES = (
-    # Requested times come before all others.
+    # Times of collectives and kernels come before all other measures.
     *(
         ComparedMeasure(name, title, unit, better, _value(f"steps.{key}"), *STEP_TIMES)
         for name, title, unit, better, key in (
@@ -121,13 +121,14 @@ Settings = dict[str, str]
 
 ABSENT = "-"
 TRANSPORT, NETWORK, SIZE, LOAD = "transport", "network", "size", "load"
-# Settings of a test for its length and number of repeats, which do not change the matrix.
+# Keys of a test that are no settings of a case: they concern the test's length and repeats, or the
+# plan's entry has their values.
 _NO_MATTER = {
     "repeat", "profile", "interval", "connectivity_check", "flood_limit", "drain_timeout",
     "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
     "networks", "transport", "transports", "pattern", "imix",
 }  # fmt: skip
-# Settings that define the matrix: cases that differ in one of them are not compared.
+# Settings that define the traffic matrix: cases that differ in such a setting are not compared.
 _MATRIX = (
     *("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT),
     "concurrent_networks",
@@ -154,7 +155,7 @@ class Differing(NamedTuple):
 
 
 def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator[Differing]:
-    """Yield the settings that differ between sides, in order of first appearance."""
+    """Yield the settings that differ between the sides, in order of first appearance."""
     for name in dict.fromkeys(name for settings in sides for name in settings):
         values = tuple(settings.get(name, ABSENT) for settings in sides)
         if name not in without and len(set(values)) > 1:
@@ -166,7 +167,7 @@ class ComparedRun:
     """Results directory with its measurements and its configuration."""
 
     measured: Measured
-    configuration: Mapping[str, Any]  # effective configuration; empty if it can't be read
+    configuration: Mapping[str, Any]  # effective configuration; empty if it cannot be read
 
     @property
     def directory(self) -> Path:
@@ -175,7 +176,7 @@ class ComparedRun:
 
     @cached_property
     def until_sure(self) -> set[int]:
-        """Return the trials that were repeated until the interval was narrow enough."""
+        """Return the trials that were repeated until the confidence interval was narrow enough."""
         return {
             trial
             for entry in self.measured.summary["statistics"]
@@ -185,7 +186,7 @@ class ComparedRun:
 
     @cached_property
     def steps(self) -> dict[tuple[int, str], Entry]:
-        """Return by (trial, network) the repetition times of collectives and kernels."""
+        """Return the repetition times of collectives and kernels by (trial, network)."""
         found: dict[tuple[int, str], Entry] = {}
         for function in self.measured.summary["steps"]["functions"]:
             for point in function["points"]:
@@ -198,9 +199,9 @@ class ComparedRun:
         return found
 
     def whole(self, plan: PlanEntry) -> Entry:
-        """Return a plan's entry, with repetition times and the worst loss and percentiles.
+        """Return a plan's entry with its repetition times, worst loss and worst percentiles.
 
-        Phases that the tester limited are left out.
+        Tester-limited phases are excluded.
         """
         fair = [phase for phase in self.measured.phases_of(plan) if not phase["tester_limited"]]
         steps = self.steps.get((plan["trial"], plan["network"]), {})
@@ -226,7 +227,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Case:
-    """Traffic matrix at one setting, with its repeats in each run of a side."""
+    """Traffic matrix at one setting, with the repeats in each run of one side."""
 
     settings: Settings
     runs: list[
@@ -241,7 +242,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """Name the case in words: traffic matrix, transport, size and load."""
+        """Return the case in words: traffic matrix, transport, size and load."""
         return f"{self.matrix}: {self.setting}"
 
     @property
@@ -261,7 +262,7 @@ class Case:
 
     @property
     def document(self) -> dict[str, object]:
-        """Return the case as JSON, with one trial for each repeat."""
+        """Return the case as an entry of a JSON document, with one trial for each repeat."""
         trials = [plan["trial"] for plan in self.plans]
         return {"title": self.title, "settings": self.settings, "trials": trials}
 
@@ -337,7 +338,7 @@ class Subject:
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield nested settings as pairs of path and word: `site.control.heartbeat_timeout`, `2s`."""
+    """Yield nested settings as pairs of path and text: `site.control.heartbeat_timeout`, `2s`."""
     if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
         value = dict(enumerate(value))
     if isinstance(value, Mapping):
@@ -359,9 +360,10 @@ def _word(value: Any) -> str:
 
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
-    """Load the sides of a comparison from arguments `DIR` or `NAME=DIR`, each divided by `by`.
+    """Load the sides of a comparison from arguments `DIR` or `NAME=DIR`.
 
-    Directories with the same NAME are the runs of one side.
+    Directories with the same NAME are the runs of one side. With `by`, each result is divided into
+    sides by the values of this setting.
     """
     subjects = [_read(word) for word in words]
     if by is not None:
@@ -371,7 +373,7 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 
 
 def joined(subjects: Sequence[Subject]) -> list[Subject]:
-    """Join results of one name into one side with several runs.
+    """Join results that have one name into one side with several runs.
 
     A side's name is the given one, else the directory's, with a number where names are equal.
     """
@@ -427,7 +429,7 @@ def _read(word: str) -> Subject:
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
-    """Return all settings of a plan, those of matrix and size first.
+    """Return all settings of a plan as text, those of traffic matrix and size first.
 
     `tests`: the tests of the effective configuration; a plan has the index of its test.
     """
@@ -472,7 +474,7 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
 
 
 # --- figures that several programs share ----------------------------------------------------------
-# Figures that programs share. Switchbench's own come from the summary: rates of streams and
+# Figures that programs share. Switchbench's own figures come from the summary: rates of streams and
 # transfers between two ranks, verified by receivers; half the round trip of ping-pong; times and
 # rates of IMB's functions. A transport counts as a program; values of one figure are its repeats.
 
@@ -512,7 +514,7 @@ def figure_cases(subject: Subject) -> list[Case]:
 
 
 def _path(subject: Subject, entry: Entry) -> str:
-    """Name transport, network (if there are several) and pattern options in words."""
+    """Return transport, network (if there are several) and pattern options in words."""
     networks = {plan["network"] for plan in subject.measured.summary["plans"]}
     options = entry.get("parameters", {})
     batch = options.get("batch", 1)
@@ -527,7 +529,7 @@ def _path(subject: Subject, entry: Entry) -> str:
 
 
 def _plans(subject: Subject) -> Iterator[_Figure]:
-    """Yield the rates between two ranks at full load, one way and both ways."""
+    """Yield the measured rates between two ranks at full load, one way and both ways."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
         full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= _FULL_LOAD)
@@ -543,7 +545,7 @@ def _plans(subject: Subject) -> Iterator[_Figure]:
 
 
 def _functions(subject: Subject) -> Iterator[_Figure]:
-    """Yield the times and rates of collective operations."""
+    """Yield the measured times and rates of collective operations."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
         name = function["pattern"]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Comparison of results: matched cases, reasons for unmatched ones, and all differences.
 
-Two cases match if matrix, size, load and transport are equal, except for the settings under
-question. If the compared setting is the transport, frames match messages as in the summary's
-comparisons (analysis/series.py): at equal payload, else the largest frames. Schedules have no load,
-and match the same schedule at equal size.
+Two cases match if matrix, size, load and transport are equal, except for the compared settings. If
+the compared setting is the transport, frames match messages as in the summary's comparisons
+(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
+the same schedule at equal size.
 
 Measures come from the summary. A sample is a run where a side has several, else a repeat. With at
 least two samples on both sides, the difference has a confidence interval by Welch's t (Welch 1947);
 else a reason replaces it. All tests of one comparison form one family: with 95 % confidence, at
 most 5 of 100 comparisons of equal networks claim any difference at all. Arrays have a row per
-sample and a column per compared thing; NaN is a missing measurement.
+sample and a column per compared measure; NaN is a missing measurement.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Row = Entry
 
 @dataclass(frozen=True)
 class Sample:
-    """Samples of one side, with errors that all of them share, as parts of the mean."""
+    """Samples of one side of a comparison, with shared errors as parts of the mean."""
 
     values: Floats
     # standard deviation of a shared error, such as that of the run; it is known, not estimated
@@ -80,7 +80,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Differences of means, other result less baseline; NaN if there are too few samples."""
+    """Differences of means, other result minus baseline; NaN if there are too few samples."""
 
     base: Estimates
     other: Estimates
@@ -97,11 +97,11 @@ class WelchTest:
 
 
 def welch(base: Sample, other: Sample) -> WelchTest:
-    """Compute Welch's test for each column.
+    """Return Welch's t-test of the samples of two sides, for each column.
 
     The shared error is known, not estimated, and has infinite degrees of freedom. Rounding widens
-    the standard error alone: a t-test that used it where the spread of a few values is small by
-    chance would claim too much.
+    the standard error alone: a t-test with rounding would claim too much if the spread of a
+    few values is small by chance.
     """
     a, b = (estimates(side.values, CONFIDENCE, side.chosen) for side in (base, other))
     difference = b.mean - a.mean
@@ -119,7 +119,7 @@ def welch(base: Sample, other: Sample) -> WelchTest:
 
 
 def holm(p: Floats) -> Floats:
-    """Correct p-values for the number of tests by Holm (1979); NaN stays NaN.
+    """Return p-values, corrected for the number of tests by Holm (1979); NaN stays NaN.
 
     Without the correction, 5 of 100 equal flows would differ at 95 % confidence.
     """
@@ -143,7 +143,7 @@ class Pair:
 
     @property
     def title(self) -> str:
-        """Name the case of the pair in words, with both settings if they differ."""
+        """Return the case of the pair in words, with both settings if they differ."""
         if self.base.title == self.other.title:
             return self.base.title
         return f"{self.base.matrix}: {self.base.setting} → {self.other.setting}"
@@ -160,7 +160,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class MeasureTest:
-    """Test of a measure of a pair; `welch` has one column."""
+    """Test of one measure of a pair of cases; `welch` has one column."""
 
     pair: int  # index of the pair in the match
     measure: ComparedMeasure
@@ -226,7 +226,7 @@ def sampled(runs: Sequence[Floats]) -> Floats:
 
 
 def _tests(number: int, pair: Pair, sides: Sequence[Subject]) -> Iterator[MeasureTest]:
-    """Yield a test for each measure that a side of pair `number` has; NaN if tester-limited."""
+    """Yield a test for each measure of pair `number`; tester-limited values become NaN."""
     cases, figure = (pair.base, pair.other), pair.base.figure
     entries = [
         [[p if figure else run.whole(p) for p in plans] for run, plans in case.runs]
@@ -282,7 +282,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of all results with the baseline, the first of them."""
+    """Comparison of all further results with the baseline, which is the first result."""
 
     subjects: list[Subject]  # the baseline first
     question: list[Differing]  # compared settings that differ
@@ -295,7 +295,7 @@ class Comparison:
 
     @property
     def damage(self) -> list[str]:
-        """Return a sentence with its directory for each unreadable part of the results."""
+        """Return a sentence, with the directory, for each unreadable part of the results."""
         found: dict[str, None] = {}
         for result in (result for subject in self.subjects for result in subject.results):
             for sentence in result.measured.damage:
@@ -347,7 +347,7 @@ class Comparison:
 
 
 def _rounded(row: Row) -> Row:
-    """Round the figures of a row to six digits, except for probabilities."""
+    """Return a row with its figures, except probabilities, rounded to six decimals."""
     return {
         name: round(value, 6) if isinstance(value, float) and name not in _PROBABILITIES else value
         for name, value in row.items()
@@ -355,7 +355,7 @@ def _rounded(row: Row) -> Row:
 
 
 def compare(subjects: Sequence[Subject]) -> Comparison:
-    """Compare each further result with the first one."""
+    """Return the comparison of each further result with the first result (baseline)."""
     chosen = {name for subject in subjects for name in subject.chosen}
     compared = [match(subjects[0], other, chosen) for other in subjects[1:]]
     tests = [
@@ -392,7 +392,7 @@ def _notes(one: Compared) -> Iterator[str]:
 def _question(
     subjects: Sequence[Subject], compared: Sequence[Compared], chosen: set[str]
 ) -> Iterator[Differing]:
-    """Yield the compared settings: those of the test bed that differ, transport and network."""
+    """Yield the compared settings: differing settings of the test bed, transport, network."""
     if any(subject.imported for subject in subjects):
         programs = tuple(subject.measured_by for subject in subjects)
         if len(set(programs)) > 1:
@@ -433,7 +433,7 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
     for pair in found.pairs:
         both = [pair.base.settings, pair.other.settings]
         options = set()
-        if both[0][TRANSPORT] != both[1][TRANSPORT]:  # these have different options
+        if both[0][TRANSPORT] != both[1][TRANSPORT]:  # different transports have different options
             names = both[0].keys() | both[1].keys()
             options = {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
         found.differing += differing(pair.title, both, asked | options)
@@ -461,7 +461,7 @@ def _match_figures(found: Compared) -> None:
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
-    """Yield pairs of cases with equal identity; of several, that with most equal settings."""
+    """Yield pairs of cases with equal identity, which are otherwise most similar."""
     theirs = by(other, lambda case: case.identity(asked))
     for case in base:
         if alike := theirs.get(case.identity(asked)):
@@ -474,7 +474,7 @@ def _nearest(case: Case, others: Sequence[Case]) -> Case:
 
 
 def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
-    """Yield for each transport the pair of its cases: the baseline's best, and the other's."""
+    """Yield pairs of cases over different transports: the baseline's fastest, and the other's."""
     every = (case for one in (base, other) for case in one.cases if not _is_schedule(case))
     mine = base.values(TRANSPORT)
     for cases in by(every, lambda case: case.identity(asked)).values():
@@ -492,10 +492,10 @@ def _is_schedule(case: Case) -> bool:
 
 
 def _name_the_rest(found: Compared, asked: set[str]) -> None:
-    """Add a sentence to `found.alone` for each unmatched case, with differing settings.
+    """Report each unmatched case, or its differing settings, in `found`.
 
-    The settings are compared with those of the nearest case: an unmatched one of the same pattern,
-    if there is one.
+    The settings are compared with those of the nearest unmatched case of the same pattern. Without
+    such a case, `found.alone` gets a sentence.
     """
     taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     right = [case for case in found.other.cases if id(case) not in taken]
@@ -539,7 +539,7 @@ class History:
 
     @property
     def worse(self) -> list[Row]:
-        """Return the courses in which the last run or the trend is worse than before."""
+        """Return the courses of measures whose last run or trend is worse than before."""
         return [one for one in self.courses if WORSE in (one["verdict"], one["trend"])]
 
     def document(self) -> dict[str, object]:
@@ -560,7 +560,7 @@ def history(words: Sequence[str]) -> History:
     Raises
     ------
     ConfigurationError
-        If there are fewer than two directories, or one can't be read.
+        If there are fewer than two directories, or one cannot be read.
     """
     if len(words) < 2:
         raise ConfigurationError("--history needs at least two results directories")
@@ -592,7 +592,7 @@ def _started(run: Subject) -> str:
 
 
 def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Row:
-    """Return the course of a measure over the runs, with a slope if there are enough runs."""
+    """Return a measure's values over the runs, with the slope if there are enough runs."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
     # Each value is the mean over the run's repeats, without tester-limited ones.
     values = [

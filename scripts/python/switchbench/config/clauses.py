@@ -41,7 +41,7 @@ _REQUIRE = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*([-+0-9.eE]+)\s*([%A-Za-z/]*)\s*"
 
 @dataclass(frozen=True)
 class Clause:
-    """Clause in a form that can be judged."""
+    """Parsed clause of a contract: a measure, and the limit that its value must keep."""
 
     spec: Spec
     measure: Measure
@@ -50,7 +50,7 @@ class Clause:
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Return true where a value satisfies the clause."""
+        """Return true if a value of the measure satisfies the clause."""
         return COMPARISONS[self.sign](value, self.limit)
 
     def margin(self, value: float) -> float:
@@ -67,7 +67,7 @@ class Clause:
 
 
 def parse_clause(spec: Spec) -> Clause:
-    """Parse one clause; ConfigurationError for an invalid one."""
+    """Parse one clause of `expect`; raise ConfigurationError for an invalid clause."""
 
     def problem(key: str, text: str) -> ConfigurationError:
         return ConfigurationError(f"{name_of(spec)}: {key}: {text}")
@@ -93,7 +93,7 @@ def parse_clause(spec: Spec) -> Clause:
     assert match is not None
     sign, number, unit = match.groups()
     if unit and unit != measure.unit:
-        try:  # in the measure's unit, such as `5 ms` for a measure in us
+        try:  # convert the limit to the measure's unit: `5 ms` for a measure in us
             kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
             among = (kind for kind in kinds if measure.unit in {**kind.units, **kind.spellings})
             counted = replace(quantities.COUNT, units={measure.unit: 1, **quantities.COUNT.units})
@@ -106,15 +106,15 @@ def parse_clause(spec: Spec) -> Clause:
 
 
 def name_of(spec: Spec) -> str:
-    """Return the name of a clause in messages."""
+    """Return the name of a clause in messages, such as `expect ID`."""
     return f"expect {spec['id']}" if spec.get("id") else "expect"
 
 
-# --- their hash ----------------------------------------------------------------------------------
+# --- hash of clauses ------------------------------------------------------------------------------
 
 
 def canonical(clauses: Sequence[Spec]) -> bytes:
-    """Return clauses in their canonical form for hashing.
+    """Return clauses as bytes in a canonical form, for hashing.
 
     JSON in UTF-8 with sorted keys, without spaces. `over` is always written; absent keys are left
     out.
@@ -132,13 +132,13 @@ def clauses_sha256(clauses: Sequence[Spec]) -> str:
     return hashlib.sha256(canonical(clauses)).hexdigest()
 
 
-# --- which trials they are about -----------------------------------------------------------------
+# --- trials of a clause ---------------------------------------------------------------------------
 
 
 def matches(where: Spec, trial: Trial) -> bool:
     """Return true where a clause's `where` holds for a trial.
 
-    A list holds when one of its values does.
+    A list of values holds if one of the values holds.
     """
     facts = _facts(trial)
     return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
@@ -182,7 +182,7 @@ def selected(where: Spec, trials: Iterable[Trial]) -> Iterator[Trial]:
 
 
 # --- acceptance -----------------------------------------------------------------------------------
-# Requirements of the profile `acceptance` besides its times: device, contract and clauses.
+# Requirements of the profile `acceptance`, besides its times: descriptions of device and clauses.
 
 
 PROFILE: Profile = "acceptance"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of values in a configuration: their parsers and writers."""
+"""Parsers and writers of the kinds of values in a configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NamedPairs = tuple[tuple[str, str], ...]
 
 
 class Flow(NamedTuple):
-    """Flow by names of ports or hosts, or by rank numbers."""
+    """Flow whose source and destination are names of ports or hosts, or rank numbers."""
 
     source: str | int
     destination: str | int
@@ -38,12 +38,12 @@ class Flow(NamedTuple):
 
 
 def needed(value: object, what: str) -> ValueError:
-    """Return the error `found VALUE, but WHAT is needed`."""
+    """Return a ValueError with the message `found VALUE, but WHAT`."""
     return ValueError(f"found {shown(value)}, but {what}")
 
 
 def several(values: list[Any]) -> list[Any]:
-    """Return a list; ValueError for an empty list or a duplicate value."""
+    """Return a list unchanged; raise ValueError for an empty list or a duplicate value."""
     if not values:
         raise ValueError("is an empty list")
     twice = first_double(values)
@@ -72,9 +72,9 @@ _NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")
 def written_order(names: str) -> list[str]:
     """Return the names in a ClusterShell node set in written order: `n[3,1-2]` is n3, n1, n2.
 
-    NodeSet sorts, but the written order is the physical one. So each comma inside of brackets is
-    expanded here, and NodeSet parses the ranges. Groups are not resolved: `@all` is rejected, and
-    so is `root@node1`, which NodeSet takes as a group.
+    NodeSet sorts names, but users write them in physical order. Therefore each comma inside of
+    brackets is expanded here, and NodeSet parses the ranges. Groups are not resolved: `@all` is
+    rejected, and `root@node1` too, which NodeSet would parse as a group.
     """
     if "@" in names:
         raise ValueError(
@@ -111,9 +111,10 @@ def _pieces(part: str) -> Iterator[str]:
 
 
 class Strict(BaseModel):
-    """Base of mappings: unknown keys are errors, and values are not converted.
+    """Base of the models of configuration mappings, in which an unknown key is an error.
 
-    A key with a default always has a value; a key that is None is absent, or has no effect.
+    Values are not converted. A key with a default always has a value; a key that is None is absent,
+    or has no effect.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -121,28 +122,28 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, value: object) -> object:
-        """Remove keys with a null value, which count as absent."""
+        """Remove optional keys with a null value, so that they count as absent."""
         if not isinstance(value, dict):
             return value
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
         return {k: item for k, item in value.items() if item is not None or k not in optional}
 
     def given(self) -> dict[str, object]:
-        """Return the keys that the user wrote, in the model's order."""
+        """Return the keys that the user wrote, with their values, in the model's order."""
         return {k: v for k, v in self.in_effect().items() if k in self.model_fields_set}
 
     def in_effect(self) -> dict[str, object]:
-        """Return the keys that have a value, given or default."""
+        """Return the keys that have a value, written or default, with these values."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in values.items() if value is not None}
 
     def with_defaults(self, **defaults: object) -> Self:
-        """Return the mapping with defaults for absent keys."""
+        """Return the model with the given defaults for absent keys."""
         missing = {key: value for key, value in defaults.items() if getattr(self, key) is None}
         return self.model_copy(update=missing)
 
     def written(self) -> dict[str, Any]:
-        """Return the keys that have a value, in the form that users write."""
+        """Return the keys that have a value, with the values in the form that users write."""
         return self.model_dump(exclude_none=True, warnings=False)
 
 
@@ -150,7 +151,7 @@ T = TypeVar("T")
 
 
 def choice(words: Iterable[str]) -> PlainValidator:
-    """Return the validator of values that are one of the given words."""
+    """Return a validator that accepts only the given words."""
     valid = list(words)
 
     def check(value: object) -> object:
@@ -165,7 +166,10 @@ Parser = Callable[[Any], int]
 
 
 def bounded(read: Parser, least: int, most: int, words: str) -> Parser:
-    """Return the parser of numbers within bounds; {} in the message `words` becomes the number."""
+    """Return a parser that raises ValueError for a number outside `least` to `most`.
+
+    `read` parses the number, which replaces {} in the error message `words`.
+    """
 
     def check(value: object) -> int:
         number = read(value)
@@ -177,20 +181,20 @@ def bounded(read: Parser, least: int, most: int, words: str) -> Parser:
 
 
 def whole(least: int, most: int, what: str) -> Parser:
-    """Return the parser of whole numbers within bounds; `10k` and `10M` are numbers too."""
+    """Return a parser of whole numbers, such as `10k`, from `least` to `most`."""
     words = f"{{}} is invalid: {what} is {least} to {most}"
     return bounded(quantities.count, least, most, words)
 
 
 def number(least: int, most: int, what: str) -> PlainValidator:
-    """Return the validator of whole numbers within bounds."""
+    """Return a validator of whole numbers, such as `10k`, from `least` to `most`."""
     return PlainValidator(whole(least, most, what))
 
 
 # --- numbers and times ----------------------------------------------------------------------------
 
 
-# the kernel's clock and a worker's sleep differ by up to a millisecond
+# shortest interval: a worker's sleep deviates from the kernel's clock by up to a millisecond
 INTERVAL_LEAST_NS = 10_000_000
 
 
@@ -210,19 +214,19 @@ def _written_interval(step_ns: int) -> str:
 
 
 def _probe_rate(value: object) -> object:
-    """Parse a probe rate: `auto`, or probes per second and flow, at most what a node allows."""
+    """Parse the rate of latency probes: `auto`, or a number per second and flow."""
     words = "a number of probes per second and flow, or auto,"
     return value if value == "auto" else whole(0, 1_000_000, words)(value)
 
 
-# stated of PTP clocks (engine/document/documents.c)
+# maximum error of PTP clocks, as the user states it (engine/document/documents.c)
 clock_error = bounded(
     quantities.duration_ns, 1, 1_000_000_000, "a clock's error is more than 0 and at most 1s"
 )
 
 
 def _suite_value(value: object) -> float:
-    """Parse a parameter of a suite: a number, or a time such as 10s."""
+    """Parse a parameter of a suite: a number, or a time such as `10s`, which becomes seconds."""
     if isinstance(value, str):
         return float(quantities.DURATION.parse(value)) / 1e9
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -231,7 +235,7 @@ def _suite_value(value: object) -> float:
 
 
 REPEATS_MOST = 10000
-_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # limits of a mapping without `min` and `max`
+_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # repeats of a mapping without `min` and `max`
 
 
 def _written_repeats(value: Repeats) -> int | dict[str, object]:
@@ -241,7 +245,7 @@ def _written_repeats(value: Repeats) -> int | dict[str, object]:
 
 
 def _repeats(value: object) -> Repeats:
-    """Parse repeats: a fixed number, or a mapping with the width of an interval to reach."""
+    """Parse `repeat`: a fixed number, or a mapping with the confidence interval to reach."""
     if not isinstance(value, dict):
         fixed = whole(1, REPEATS_MOST, "the number of repeats")(value)
         return Repeats(fixed, fixed)
@@ -272,7 +276,7 @@ FRAME = bounded(
     quantities.size_bytes, 64, 9216,
     "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included",
 )  # fmt: skip
-# Only schedules send empty messages: the compiler rejects others.
+# Size 0 is parsed too: the compiler rejects an empty message unless a schedule sends it.
 MESSAGE = bounded(
     quantities.size_bytes, 0, 2**30, "a message of {} bytes: messages have 1GiB at most"
 )
@@ -288,7 +292,7 @@ IMIX_MOST = 64  # limit of a node (TRANSPORT_SIZES_MAX)
 
 
 def _imix(value: object) -> tuple[int, ...]:
-    """Parse an IMIX: a genome, a preset, or a list of sizes, in sending order."""
+    """Parse an IMIX, a genome, a preset or a list, to frame sizes in sending order."""
     sizes = PRESETS.get(value) if isinstance(value, str) else value
     if isinstance(value, str) and sizes is None:
         for letter in value:
@@ -307,18 +311,18 @@ def _imix(value: object) -> tuple[int, ...]:
     return tuple(map(FRAME, sizes))
 
 
-# --- names, and who sends to whom -----------------------------------------------------------------
+# --- names and traffic matrices -------------------------------------------------------------------
 
 
 def word(value: object) -> str:
-    """Parse a name."""
+    """Return a name unchanged; raise ValueError for an empty text or a value that is no text."""
     if not isinstance(value, str) or not value:
         raise needed(value, "a name is needed")
     return value
 
 
 def _words(value: object) -> str:
-    """Parse text unchanged: a serial number 0012 is not 12."""
+    """Return a text unchanged; raise ValueError for a number, because 0012 would become 12."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise needed(value, "text is needed: put it in quotes")
     if not isinstance(value, str) or not value.strip():
@@ -330,7 +334,7 @@ PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
 
 
 def _partners(value: object) -> str | NamedPairs:
-    """Parse partners: a word, or pairs of names."""
+    """Parse `partners` of the pattern pairs: a word such as `halves`, or pairs of names."""
     if isinstance(value, str) and value in PARTNERS:
         return value
     if not isinstance(value, list) or not value:
@@ -349,7 +353,7 @@ def _written_partners(value: str | NamedPairs) -> str | list[list[str]]:
 
 
 def _groups(value: object) -> NamedGroups:
-    """Parse groups of names; each entry is one group, a word or a list."""
+    """Parse a list of groups; each entry is one group, either a name or a list of names."""
     if not isinstance(value, list):
         raise needed(value, "a list of groups is needed")
     return tuple(
@@ -362,7 +366,7 @@ def _written_groups(value: NamedGroups) -> list[str | list[str]]:
 
 
 def flow(value: object) -> Flow:
-    """Parse one flow; its share is in percent."""
+    """Parse one flow: `[source, destination]`, or with the share of the load in percent."""
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         raise needed(value, "[source, destination] or [source, destination, share] is needed")
     source, destination = (
@@ -394,7 +398,7 @@ def _written_flows(value: tuple[Flow, ...]) -> list[list[object]]:
 
 
 def _swept(value: object) -> dict[str, list[Any]]:
-    """Parse a sweep: a list of values per parameter (dotted below a transport's name)."""
+    """Parse `sweep`: a list of values for each key, such as `count` or `tcp.streams_per_flow`."""
     if not isinstance(value, dict) or not value:
         raise needed(value, "a mapping is needed, such as {count: [4, 8]}")
     for key, values in value.items():
@@ -419,7 +423,7 @@ CORES_MOST = 1024  # limit of a node (engine/platform/cpu_placement.h)
 
 
 def cores(value: object) -> tuple[int, ...]:
-    """Parse cores in written order: a cpuset (`2-5,8`), a list of numbers, or one number."""
+    """Parse CPU cores in written order: a cpuset (`2-5,8`), a list of numbers, or one number."""
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
         raise needed(value, 'cores are needed, such as "2-5" or [2, 3]')
@@ -441,7 +445,7 @@ def cores(value: object) -> tuple[int, ...]:
 
 
 def _ip_address(version: int, example: str) -> PlainValidator:
-    """Return the validator of IP addresses with a prefix length."""
+    """Return a validator of IPv4 or IPv6 addresses with a prefix length."""
 
     def check(value: object) -> str:
         with suppress(ValueError):
@@ -462,14 +466,14 @@ def _hosts(value: object) -> list[str]:
 
 
 def _order(value: object) -> str | list[str]:
-    """Parse the rank order of ports: a word, or a list of node sets of ports or hosts."""
+    """Parse `rank_order`: `host`, `port`, or a list of node sets of ports or hosts."""
     if not isinstance(value, list) and value not in ("host", "port"):
         raise needed(value, "host, port, or a list of all ports is needed")
     return value if isinstance(value, str) else list(map(word, several(value)))
 
 
 def _wiring(value: object) -> dict[str, tuple[str, str]]:
-    """Parse wiring: a mapping of ports to a switch and its port."""
+    """Parse `wiring`: a mapping of host ports to the name of a switch and the switch's port."""
     if not isinstance(value, dict):
         raise needed(value, "a mapping is needed, such as {node1:e0: [switch, port]}")
     for name, ends in value.items():
@@ -495,7 +499,7 @@ def _rdma_port(value: object) -> str:
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all measured
 Name = Annotated[str, PlainValidator(word)]
 Words = Annotated[str, PlainValidator(_words)]
-Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]  # in one spelling: YAML readers differ on 010
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]  # only a plain number: YAML readers differ on 010
 Retries = Annotated[int, number(0, 6, "the number of retries (in InfiniBand 7 means unlimited)")]
 RankCount = Annotated[int, number(2, 65536, "the number of ranks")]
 Repeat = Annotated[Repeats, PlainValidator(_repeats), PlainSerializer(_written_repeats)]

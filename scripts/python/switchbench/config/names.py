@@ -23,21 +23,21 @@ Groups = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class SitePlace:
-    """Position of a site's mapping: a file of its own, or below `site`."""
+    """Position of a site's keys: in a site file, or below `site` in a configuration."""
 
     document: Document
     path: KeyPath = ()
 
     def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
-        """Return the error at one of the site's keys."""
+        """Return a ConfigurationError that names one of the site's keys and its source line."""
         return self.document.problem((*self.path, *keys), text)
 
     def at(self, *keys: Key) -> AbstractContextManager[None]:
-        """Turn a ValueError of the enclosed code into the problem at one of the site's keys."""
+        """Turn a ValueError of the enclosed code into a ConfigurationError at a key of the site."""
         return self.document.at((*self.path, *keys))
 
     def hosts(self, text: str, known: Collection[str], *keys: Key) -> list[str]:
-        """Return the hosts in a node set at one of the site's keys; all must exist."""
+        """Return the hosts in the node set of one of the site's keys; all hosts must exist."""
         with self.at(*keys):
             named = written_order(text)
         for host in named:
@@ -58,7 +58,7 @@ class SitePlace:
 
 
 class Names:
-    """Lookup of ports by their own name, their host's, or a node set of either."""
+    """Lookup of ports by port name, by host name, or by a node set of these names."""
 
     def __init__(self, ports: Sequence[Port]) -> None:
         self.by_name: dict[str, tuple[Port, ...]] = {}
@@ -96,7 +96,7 @@ def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
 def make_networks(
     model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Networks:
-    """Return the ports of each network in rank order."""
+    """Return the ports of each network of a site, in rank order."""
     order, found = model.rank_order, list[Port]()
     if order == "port":
         own = {port.name: port.name.removeprefix(f"{port.host}:") for port in ports}
@@ -126,7 +126,7 @@ def make_networks(
 
 @dataclass(frozen=True)
 class Members:
-    """Ranks of one network in a trial; methods raise ValueError for invalid names."""
+    """Ranks of one network in a trial, found by name; an invalid name raises ValueError."""
 
     site: Site
     network: str
@@ -138,18 +138,18 @@ class Members:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """Return the rank numbers by port name."""
+        """Return the rank number of each port name."""
         return {port.name: i for i, port in enumerate(self.ranks)}
 
     def pairs(self, pairs: NamedPairs) -> list[int]:
-        """Return the rank numbers of pairs as a flat list: a0 b0 a1 b1 ..."""
+        """Return the rank numbers of pairs of names as a flat list: a0 b0 a1 b1 ..."""
         found = [self._rank(name) for pair in pairs for name in pair]
         if (twice := first_double(found)) is not None:
             raise ValueError(f"duplicate rank {self.ranks[twice].name}")
         return found
 
     def flow(self, flow: Flow) -> tuple[int, int]:
-        """Return the ranks of a flow's source and destination."""
+        """Return the rank numbers of a flow's source and destination."""
         source, destination = self._end(flow.source), self._end(flow.destination)
         if source == destination:
             raise ValueError(
@@ -159,7 +159,7 @@ class Members:
         return source, destination
 
     def words(self, source: int, destination: int) -> str:
-        """Return a flow as its ports' names."""
+        """Return a flow between two rank numbers as text: `node1:e0 to node2:e0`."""
         return f"{self.ranks[source].name} to {self.ranks[destination].name}"
 
     def _end(self, end: str | int) -> int:
@@ -170,7 +170,7 @@ class Members:
         raise ValueError(f"there is no rank {end}: ranks are 0 to {len(self.ranks) - 1}")
 
     def groups(self, groups: NamedGroups) -> list[list[int]]:
-        """Return the rank numbers of each group, in written order; other ports are skipped."""
+        """Return the rank numbers of each group; ports that are not in the trial are skipped."""
         found = []
         for group in groups:
             ports = [port for name in group for port in self._ports(name)]
@@ -198,7 +198,7 @@ class Members:
         )
 
     def _ports(self, name: str) -> list[Port]:
-        """Return the ports of this network with a group's, host's or port's name."""
+        """Return the network's ports that the name of a group, host or port stands for."""
         names, groups = self._names, self.site.groups
         try:
             ports = [port for text in groups.get(name, (name,)) for port in names.ports(text)]

@@ -20,7 +20,7 @@ from .names import SitePlace
 
 
 def load_site(document: Document) -> Site:
-    """Return the site of a configuration: from a mapping, or a site file."""
+    """Return the site that the key `site` of a configuration describes, itself or by a file."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -39,7 +39,7 @@ def load_site(document: Document) -> Site:
     if not isinstance(value, dict):
         text = f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
         raise document.problem(("site",), text)
-    if "iface" in value and "ports" not in value:  # as on the command line: one port per host
+    if "iface" in value and "ports" not in value:  # --hosts, --iface: one port per host
         mark = document.mark(("site", "iface"))
         port = {"network": "net", "iface": value.pop("iface")}
         document.place(("site", "ports"), {"e0": port}, mark)
@@ -59,10 +59,10 @@ DEFAULT_SEED = 1
 
 
 Options = Sequence[tuple[str, str]]
-"""Options of SETTING_OPTIONS, or --set, with their values."""
+"""Command-line options (those of SETTING_OPTIONS, and --set), each with its value."""
 
-# Options that set a key of the configuration: its path, and the parser of the value. Later ones
-# override earlier ones; --set, with a path of its own, overrides all.
+# Options that set a key of the configuration, each with the key's path and the parser of the value.
+# Later options override earlier ones; --set, which names the key, overrides all.
 SETTING_OPTIONS: dict[str, tuple[KeyPath, Callable[[str], Any]]] = {
     "--site": (("site",), str),
     "--profile": (("profile",), str),
@@ -80,7 +80,7 @@ SITE_OPTIONS = {"--site", "--lab", "--hosts"}
 
 @dataclass(frozen=True)
 class CheckedConfiguration:
-    """Configuration that is valid in itself; the compiler checks whether plans are possible."""
+    """Configuration with valid keys and values; the compiler checks whether plans are possible."""
 
     document: Document
     model: schema.Configuration
@@ -92,17 +92,17 @@ class CheckedConfiguration:
 
 
 def read(conf: Path | None, options: Options = ()) -> CheckedConfiguration:
-    """Read and check a configuration: a file, changed by options of the command line."""
+    """Return the checked configuration of a file, changed by command-line options."""
     return check(document_of(conf, options))
 
 
 def read_values(values: dict[str, object], without: Sequence[str] = ()) -> CheckedConfiguration:
-    """Read a configuration from values, such as an effective one, without some hosts."""
+    """Return the checked configuration of plain values; the hosts in `without` are excluded."""
     return check(from_values(values, "configuration"), without)
 
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
-    """Check a document, and resolve its site and tests."""
+    """Check a configuration document; return it with its site and its resolved tests."""
     model = schema.validate(schema.Configuration, document)
     if model.switchbench != FORMAT:
         raise document.problem(
@@ -124,7 +124,7 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
 
 
 def document_of(conf: Path | None, options: Options = ()) -> Document:
-    """Return the document of a configuration, changed by the command line."""
+    """Return the document of a configuration file, changed by command-line options."""
     given = dict(options)
     if {"--hosts", "--lab"} <= given.keys():
         raise errors.ConfigurationError("--hosts and --lab exclude each other: give one of them")
@@ -157,7 +157,10 @@ def document_of(conf: Path | None, options: Options = ()) -> Document:
 
 
 def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
-    """Set a value that overrides the file: other forms of the setting are removed, in tests too."""
+    """Set a key from an option, and remove other forms of the setting (`loads` for `load`).
+
+    Forms of the setting in tests are removed too, because the option overrides the whole file.
+    """
     if path[0] in schema.Settings.model_fields:
         tests = document.data.get("tests")
         for i in range(len(tests) if isinstance(tests, list) else 0):
@@ -169,7 +172,7 @@ def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
 
 
 def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
-    """Remove all forms of a setting from one mapping."""
+    """Remove a setting from one mapping, in all its forms: `load`, `loads`, and in `sweep`."""
     forms: list[KeyPath] = [path]
     if len(path) == 1:
         forms = [(form,) for form in rules.family(str(path[0]))]
@@ -191,7 +194,7 @@ _WHERE_KEYS = (
 
 
 def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) -> dict[str, Any]:
-    """Return a checked clause."""
+    """Return a clause of `expect` as a mapping; raise ConfigurationError if it is invalid."""
     values: dict[str, object] = clause.given()
     values["where"] = {
         key: _where(key, value, (*path, "where", key), document)
@@ -200,7 +203,7 @@ def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) 
     try:
         parse_clause(values)
     except errors.ConfigurationError as error:
-        # The sentence begins with the clause's name and the key.
+        # The error's text begins with the clause's name and the key.
         name, _, text = str(error).partition(": ")
         key, _, text = text.partition(": ")
         raise document.problem((*path, key), text or name) from None
@@ -208,7 +211,7 @@ def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) 
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
-    """Return a value of `where` in comparable form; a list holds where one of its values does."""
+    """Return a value in a clause's `where` in the form with which trials are compared."""
     if key not in _WHERE_KEYS and key not in schema.ALL_PARAMETERS:
         keys = [*_WHERE_KEYS, *sorted(schema.ALL_PARAMETERS)]
         raise document.problem(path, errors.unknown_key(key, keys, said=True))
@@ -231,7 +234,7 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
 
 
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
-    """Return the effective configuration as a plain mapping."""
+    """Return the effective configuration, with every default, as a plain mapping."""
     model = reading.model
     changes: dict[str, object] = dict.fromkeys((*schema.Settings.model_fields, "site", "tests"))
     changes |= {"seed": reading.seed, "suite_parameters": None}
@@ -247,8 +250,8 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
 def _test(test: schema.ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
     """Return one test of the effective configuration, without the keys in `unused`.
 
-    Without a sweep, the test is its only point and has every default; the defaults of a sweep's
-    points depend on the swept values.
+    A test without a sweep has every default. A test with a sweep lacks the defaults that depend on
+    the swept values.
     """
     every = tests.combinations(test)
     swept = {key for values in every for key in values.swept}

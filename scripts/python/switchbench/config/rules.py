@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of settings: applicability of a key, its default, and reasons for having no effect.
+"""Rules of a test's settings: the default of a key, and the reason if a key has no effect.
 
 A key without effect is an error. Parsers, writers and constant defaults are at the key itself
 (`schema`); patterns are in `patterns.toml`.
@@ -21,7 +21,7 @@ from .schema import ALL_PARAMETERS, PATTERNS, DpdkOptions, ResolvedSettings, Set
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
-# Forms of one setting, of which a mapping may have one.
+# Keys that are forms of one setting; a mapping may have only one of these keys.
 FAMILIES = (
     ("network", "networks", "concurrent_networks"),
     ("transport", "transports"),
@@ -51,17 +51,17 @@ SWEEP_REFUSALS = {
 
 
 def family(key: str) -> tuple[str, ...]:
-    """Return all forms of the setting to which a key belongs."""
+    """Return the keys that are forms of one setting: `load` and `loads` for `load`."""
     return next((forms for forms in FAMILIES if key in forms), (key,))
 
 
 def form_of(values: Settings, forms: Iterable[str]) -> str | None:
-    """Return the first form of a setting that has a value."""
+    """Return the first of a setting's forms (keys) that has a value; None if none has."""
     return next((form for form in forms if getattr(values, form) is not None), None)
 
 
 def merge(lowest: S, *layers: Settings) -> S:
-    """Merge layers of settings: later ones win, options are merged key by key."""
+    """Return merged layers of settings: a later layer overrides, key by key in options."""
     merged = lowest
     for layer in layers:
         changes: dict[str, object] = {}
@@ -76,7 +76,7 @@ def merge(lowest: S, *layers: Settings) -> S:
 
 
 def assigned(values: S, point: Mapping[str, object]) -> S:
-    """Return settings with one point of a sweep; keys may be dotted."""
+    """Return settings changed by one combination of swept values; keys may be dotted."""
     for key, value in point.items():
         head, dot, tail = key.partition(".")
         if dot:
@@ -87,22 +87,22 @@ def assigned(values: S, point: Mapping[str, object]) -> S:
 
 
 def axis(one: T | None, several: Sequence[T] | None) -> list[T] | None:
-    """Return the values of an axis that is written in its singular or plural form."""
+    """Return the values of a setting that is written as one value or as a list."""
     if one is not None:
         return [one]
     return None if several is None else list(several)
 
 
 def carries_messages(transport: str, traffic: str | None) -> bool:
-    """Return true where sizes are message sizes.
+    """Return true if a transport's sizes are message sizes with this traffic, not frame sizes.
 
-    With frames, where messages wait for each other.
+    A transport of frames sends messages only if each message waits for a previous one.
     """
     return not transports.of(transport).frames or traffic in WAITING
 
 
 def flat_keys(values: Settings) -> Iterator[str]:
-    """Yield the given keys of settings, with options dotted: `tcp.streams_per_flow`."""
+    """Yield the keys that the user wrote in settings, options dotted: `tcp.streams_per_flow`."""
     for key, value in values.given().items():
         if key == "sweep":
             yield from values.sweep or ()
@@ -113,14 +113,14 @@ def flat_keys(values: Settings) -> Iterator[str]:
 
 
 def written_key(key: str, value: object) -> object:
-    """Return the value of one key, dotted below options, in the form that users write."""
+    """Return the value of a key, which may be dotted, in the form that users write."""
     head, _, tail = key.partition(".")
     written = assigned(Settings(), {key: value}).written()[head]
     found: object = written[tail] if tail else written
     return found
 
 
-# --- what has no effect ---------------------------------------------------------------------------
+# --- keys without effect --------------------------------------------------------------------------
 
 LOCAL = "local"  # value of `sync` for an ordinary pattern as a schedule (doc/how-to/hpcc-imb.md)
 # Values that turn an ordinary pattern into a schedule, by key.
@@ -128,7 +128,7 @@ SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
 # Operations of each RDMA service, the default first (IBTA 1.4, table 47).
 OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
 _TIMES = ("warmup", "window", "cooldown")
-# Parameters of pairs that only some partners have.
+# Parameters of the pattern pairs that need certain values of `partners`.
 _PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
 _TRANSPORT_KEYS = {
     each.name: (*(FRAMES if each.frames else MESSAGES), *each.settings, each.name)
@@ -141,24 +141,24 @@ _MANY_FRAMES = (
 
 
 def by_steps(pattern: str, values: Settings) -> bool:
-    """Return true where a test of a pattern is a schedule."""
+    """Return true if a test of a pattern is a schedule of dependent steps."""
     return bool(PATTERNS[pattern].kind) or values.sync == LOCAL
 
 
 def traffic(pattern: str, values: Settings) -> str:
-    """Return the default traffic of a test."""
+    """Return the default of `traffic` for a test: `schedule` or `stream`."""
     return SCHEDULE if by_steps(pattern, values) else "stream"
 
 
 def operation_of(verbs: VerbsOptions) -> str:
-    """Return the requested RDMA operation, else the service's default."""
+    """Return the configured RDMA operation, else the RDMA service's default."""
     return verbs.operation or OPERATIONS[verbs.service][0]
 
 
 def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
     """Yield groups of options that apply only together with other options.
 
-    Each is (true where they apply, defaults by key, reason for having no effect).
+    Each group is (true if its options apply, defaults by key, reason for having no effect).
     """
     if isinstance(options, DpdkOptions):
         keys: dict[str, object] = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
@@ -243,7 +243,7 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
 
 _MS = 1_000_000
 _S = 1_000_000_000
-_WIDTH = 0.02  # of the confidence interval, as a share of the mean
+_WIDTH = 0.02  # width of the confidence interval, as a share of the mean
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
 JUMBO_SIZE = 9018
 DEFAULT_MESSAGE_BYTES = 64 * 1024
@@ -256,7 +256,7 @@ class ProfileTimes:
     warmup_ns: int
     tcp_warmup_ns: int  # congestion control needs longer to reach its level
     window_ns: int
-    aapc_window_ns: int  # of one of many phases
+    aapc_window_ns: int  # window of each of an aapc's many phases
     repeat: Repeats
     frame_sizes: tuple[int, ...]
     jumbo: bool = False  # JUMBO_SIZE too where the MTU allows it
@@ -291,15 +291,16 @@ def profile_name(site: Site) -> str:
 
 
 def defaults(site: Site, pattern: str, transport: str, profile: str) -> ResolvedSettings:
-    """Return every setting of a test that does not depend on its other settings."""
+    """Return every default of a test that does not depend on the test's other settings."""
     chosen, carrier, in_lab = PROFILES[profile], transports.of(transport), site.launcher.in_lab
     backs_off = carrier.byte_stream
     silence_ns = 300 * _MS  # longer than the queueing delay of a deep buffer
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
     options = NESTED[transport]()
-    # A lab has one clock: flows of equal rate would keep their phases, and full queues would always
-    # drop the same ones. A lab's TCP is equal on every machine, whatever its kernel's defaults.
+    # A lab's nodes share one clock: without dither, flows of equal rate would stay in step, and
+    # full queues would always drop frames of the same flows. A lab's TCP has the same congestion
+    # control on every machine, whatever the kernel's default.
     if carrier.frames:
         options = options.model_copy(update={"dither": int(in_lab)})
     elif backs_off and in_lab:
@@ -327,21 +328,21 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> Resolved
 
 
 TCP_TRANSFER_DRAIN = 30 * _S
-"""Time without progress after which a transfer is given up: TCP waits 0.2 s and twice as long after
-each further loss of one segment (RFC 6298), so five losses on a crowded link are 13 s of
-silence."""
+"""Time without progress after which a transfer is aborted. TCP waits 0.2 s, and twice as long after
+each further loss of the same segment (RFC 6298): five losses on a congested link are 13 s without
+traffic."""
 
 
 _CATCH_UP_FRAMES = 8
-_CATCH_UP_BYTES = 1538  # of each at layer 1
+_CATCH_UP_BYTES = 1538  # layer-1 bytes of each frame
 _CATCH_UP_MOST = 65535
 
 
 def catch_up(queue_bytes: int | None, traffic: str) -> int:
     """Return the number of frames that a late sender may send at once.
 
-    Where queues are known, half of the smallest. Messages that wait for each other also catch up
-    after each pause, several at one receiver, so fewer.
+    If queues are known, these frames fill half of the smallest queue. Fewer frames are allowed if
+    each message waits for a previous one: several senders may catch up to one receiver at once.
     """
     if queue_bytes is None or traffic in WAITING:
         return _CATCH_UP_FRAMES
@@ -353,7 +354,7 @@ SHARED_PERCENT = 95.0  # limit of a shared port (engine/trial/lanes.c)
 
 
 def default_load(site: Site, test_transports: Iterable[str]) -> Load:
-    """Return the common load of all transports of a test, so that they can be compared.
+    """Return the default load of a test, one for all its transports for comparison.
 
     With frames: the maximum that clock differences allow (RFC 8239). Else full load. With a shared
     port: the part that leaves room for its other users.
@@ -366,18 +367,18 @@ def default_load(site: Site, test_transports: Iterable[str]) -> Load:
 
 
 def interval_ns(window_ns: int | None) -> int:
-    """Return the time between interval results: 1 s, or 0 for a shorter window."""
+    """Return the default time between interval results: 1 s in ns, or 0 for a shorter window."""
     return 0 if window_ns is not None and window_ns < _S else _S
 
 
 def largest_path_mtu(frame_max: int) -> int:
-    """Return the largest path MTU on an Ethernet with a given maximum frame."""
+    """Return the largest RDMA path MTU on an Ethernet with a given maximum frame."""
     room = frame_max - ETHERNET_HEADER_FCS - _ROCE_HEADERS
     return max((mtu for mtu in PATH_MTUS if mtu <= room), default=PATH_MTUS[0])
 
 
 def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
-    """Return the default message size of verbs; for service ud, one packet that surely fits."""
+    """Return the default message size of verbs in bytes; for service ud, one packet's payload."""
     if verbs.service != "ud":
         return DEFAULT_MESSAGE_BYTES
     usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
@@ -385,11 +386,11 @@ def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
 
 
 def smallest_frame(dpdk: DpdkOptions) -> int:
-    """Return the smallest frame with a kind of header."""
+    """Return the size of the smallest frame that holds the header of dpdk's options."""
     return SMALLEST_FRAME[dpdk.header][1 if dpdk.vlan is not None else 0]
 
 
-FRAME_MESSAGE_BYTES = 1024  # of ping-pong over frames
+FRAME_MESSAGE_BYTES = 1024  # message size of ping-pong over frames
 HEADERS = {"l2": 14, "ipv4-udp": 42, "ipv6-udp": 62}
 SIGNATURE_FCS = 18 + 4
 FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/signature.h)

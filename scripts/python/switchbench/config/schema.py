@@ -32,7 +32,7 @@ from .fields import Strict, choice, number
 
 @dataclass(frozen=True)
 class PatternForm:
-    """Pattern as the configuration uses it: parameters, kind, algorithms."""
+    """Declaration of a pattern in patterns.toml: its parameters, kind and algorithms."""
 
     parameters: Mapping[str, object] = field(default_factory=dict)  # with their defaults
     kind: str = ""  # function or kernel, which are schedules; "": matrices
@@ -41,7 +41,7 @@ class PatternForm:
 
     @property
     def of_class(self) -> bool:
-        """Return true where the problem's class sets the message sizes."""
+        """Return true if the problem class of an application kernel sets the message sizes."""
         return self.kind == "kernel" and self.sizeless
 
 
@@ -66,7 +66,7 @@ ALGORITHMS = tuple(dict.fromkeys(word for form in PATTERNS.values() for word in 
 
 
 class PacketOptions(Strict):
-    """Sending of raw Ethernet frames through the kernel's packet sockets."""
+    """Options of the transport packet: raw Ethernet frames through the kernel's packet sockets."""
 
     burst: Annotated[int, number(1, 128, "a burst")] = 32
     catch_up: Annotated[int, number(1, 65535, "catch_up")] | None = None
@@ -74,7 +74,7 @@ class PacketOptions(Strict):
 
 
 class DpdkOptions(PacketOptions):
-    """Headers of raw Ethernet or UDP frames, and how they are sent by DPDK."""
+    """Options of the transport dpdk: the headers and addresses of raw Ethernet or UDP frames."""
 
     header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
     vlan: Annotated[int, number(1, 4094, "a VLAN")] | None = None
@@ -90,7 +90,7 @@ class DpdkOptions(PacketOptions):
 
 
 class TcpOptions(Strict):
-    """Use of the kernel's TCP sockets."""
+    """Options of the transport tcp, which uses the kernel's TCP sockets."""
 
     streams_per_flow: Annotated[int, number(1, 256, "the number of streams")] = 1
     send_buffer: value.Size | None = None
@@ -99,13 +99,13 @@ class TcpOptions(Strict):
 
 
 class UdpOptions(PacketOptions):
-    """Sending of datagrams through the kernel's sockets."""
+    """Options of the transport udp: datagrams through the kernel's sockets."""
 
     receive_buffer: value.Size | None = None
 
 
 class VerbsOptions(Strict):
-    """RDMA service and operation that carry messages, with their options (doc/how-to/verbs.md)."""
+    """Options of the transport verbs: RDMA service, operation and others (doc/how-to/verbs.md)."""
 
     service: Literal["rc", "uc", "ud"] = "rc"
     operation: Literal["send", "write"] | None = None
@@ -128,7 +128,7 @@ Profile = Annotated[str, choice(("quick", "standard", "acceptance"))]
 
 
 class BurstOptions(Strict):
-    """Frames that a port sends at once, and the gap after them.
+    """Keys of `burst`: the frames of a burst, the gap after each burst, the number of bursts.
 
     Default: one burst, the longest that every switch should hold (RFC 2544, section 21).
     """
@@ -139,14 +139,14 @@ class BurstOptions(Strict):
 
 
 class LatencyOptions(Strict):
-    """Times that are measured beside the load (doc/reference/latency.md)."""
+    """Keys of `latency`: delay measurements during the load (doc/reference/latency.md)."""
 
     probes: value.ProbeRate = "auto"
     one_way: Literal["auto", "on", "off"] = "auto"
 
 
 class Settings(Strict):
-    """Keys of a test; at the top level, defaults of every test."""
+    """Keys of a test; at the top level of a configuration, defaults of every test."""
 
     pattern: Pattern | None = None
     subtest: value.Name | None = None  # of `suite`
@@ -201,7 +201,7 @@ class Settings(Strict):
     udp: UdpOptions | None = None
     verbs: VerbsOptions | None = None
     latency: LatencyOptions | None = None
-    # conduct of the test
+    # profile, repeats, times and checks of the test
     profile: Profile | None = None
     repeat: value.Repeat | None = None
     interval: value.Interval | None = None
@@ -217,9 +217,10 @@ class Settings(Strict):
 
 
 class ResolvedSettings(Settings):
-    """Settings of a test on its networks over one transport, with every default; None: no effect.
+    """Settings of a test over one transport, with every default; None: the key has no effect.
 
-    For one point of a test, `ranks`, `load`, `sizes` and `swept` have its values.
+    For one point (a combination of ranks, sizes, load and swept values), `ranks`, `load`, `sizes`
+    and `swept` have the values of this point.
     """
 
     pattern: Pattern
@@ -241,12 +242,12 @@ class ResolvedSettings(Settings):
 
     @property
     def on(self) -> tuple[str, ...]:
-        """Return the networks of the test: one, or several at once."""
+        """Return the networks on which the test runs: one, or several at once."""
         return tuple(self.concurrent_networks or [str(self.network)])
 
 
 class Expectation(Strict):
-    """Clause that is judged (doc/reference/acceptance.md)."""
+    """Keys of a clause of `expect`, with which a run must comply (doc/reference/acceptance.md)."""
 
     id: value.Name | None = None
     clause: value.Name | None = None
@@ -269,7 +270,7 @@ class AboutSwitch(Strict):
 
 
 class About(Strict):
-    """Description of the device under test and the contract, which no clause judges."""
+    """Description of the device under test and of the contract, in the user's words."""
 
     switches: list[AboutSwitch] | None = None
     cables: value.Words | None = None
@@ -290,7 +291,7 @@ class DeviceResetKeys(Strict):
 
 
 class LabControl(Strict):
-    """Supervision of a lab's nodes."""
+    """Keys of a lab's `control`: UDP port and timeouts of the control network."""
 
     udp_port: Annotated[int, number(0, 65535, "a UDP port")] = 0
     heartbeat_timeout: value.Timeout | None = None
@@ -298,7 +299,10 @@ class LabControl(Strict):
 
 
 class SiteControl(LabControl):
-    """Addresses and supervision of a site's nodes; `address` is a template with {host}."""
+    """Keys of a site's `control`: the nodes' control addresses, UDP port and timeouts.
+
+    `address` is a template with {host}.
+    """
 
     address: value.Name = "{host}"
     addresses: dict[str, value.Name] | None = None  # of hosts to which the template does not apply
@@ -306,20 +310,20 @@ class SiteControl(LabControl):
 
 
 class RankOrder(Strict):
-    """Rank order of ports, and groups of ports, common to labs and sites."""
+    """Keys for the rank order and the groups of ports, common to labs and sites."""
 
     rank_order: value.Order = "host"
     groups: dict[str, value.Hosts] | None = None
 
 
 class Bind(Strict):
-    """Driver of PCI devices for dpdk, for `switchbench bind` (doc/how-to/bind.md)."""
+    """Keys of `bind`: the driver to which `switchbench bind` binds ports (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
 
 
 class Ssh(Strict):
-    """OpenSSH's settings for the hosts, and the engine's path there (doc/how-to/cluster.md)."""
+    """Keys of `ssh`: OpenSSH's settings, and the engine's path on hosts (doc/how-to/cluster.md)."""
 
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$")] | None = None
     config: value.Name | None = None  # file for ssh -F
@@ -330,20 +334,23 @@ class Ssh(Strict):
 
 
 class Slurm(Strict):
-    """Engine that srun starts (doc/how-to/cluster.md)."""
+    """Keys of `slurm`: the engine that srun starts (doc/how-to/cluster.md)."""
 
     engine: value.Name = ENGINE
 
 
 class StartCommand(Strict):
-    """Command line that starts a program on {host} and passes its streams on."""
+    """Keys of `command`: the user's command that starts a program on {host}.
+
+    The command passes the program's standard streams on.
+    """
 
     start: list[value.Name]
     engine: value.Name = ENGINE
 
 
 class LabKeys(RankOrder):
-    """Keys of a lab's site, beside those of its topology."""
+    """Keys of a lab's site, without those of the lab's topology."""
 
     lab: value.Name
     pack: Annotated[int, number(1, 65536, "pack")] = 1
@@ -355,7 +362,7 @@ class LabKeys(RankOrder):
 
 
 TOPOLOGY_KEYS = tuple(File.model_fields.keys() - {"topology", "description"})
-# The topology's reader checks the values.
+# The topology's parser checks the values of these keys.
 _TOPOLOGY: dict[str, Any] = {
     key: (Annotated[(field.annotation, *field.metadata, SkipValidation)], None)
     for key, field in File.model_fields.items()
@@ -377,7 +384,7 @@ _MAC = r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"
 
 
 class PortKeys(Strict):
-    """Port of a host; in `overrides`, only the keys that differ."""
+    """Keys of a host's port; in `overrides`, only the keys that differ."""
 
     network: value.Name | None = None
     iface: value.Name | None = None
@@ -400,7 +407,7 @@ class PortKeys(Strict):
 
 
 class HostSite(RankOrder):
-    """Hosts with their ports, as in a site file."""
+    """Keys of a site file: hosts, their ports, and the launcher that starts nodes there."""
 
     launch: Annotated[str, choice(LAUNCHERS)]
     hosts: value.Hosts
@@ -420,7 +427,7 @@ class HostSite(RankOrder):
 
 
 class Configuration(Settings):
-    """Complete configuration file; `site` is a LabSite or a HostSite."""
+    """Keys of a complete configuration file; `site` is a LabSite or a HostSite."""
 
     switchbench: int
     site: Annotated[str | LabSite | HostSite | None, SkipValidation] = None
@@ -447,14 +454,14 @@ MISTAKES_MOST = 30
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
-    """Return the model of the value at `path`; ConfigurationError has a line per mistake."""
+    """Return the value at `path` as a valid model; else ConfigurationError, a line per mistake."""
     return validate_value(model, document.get(path), document, lambda below: (*path, *below))
 
 
 def validate_value(
     model: type[Model], value: Any, document: Document, place: Callable[[KeyPath], KeyPath]
 ) -> Model:
-    """Return the model of a value whose paths `place` maps to paths in the document."""
+    """Return a value as a valid model; `place` maps the path of its keys to the document's."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -511,9 +518,9 @@ _WANTED = {
 
 
 def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
-    """Return the model of the mapping at a location.
+    """Return the model class of the mapping at a path of keys below `model`.
 
-    Optional fields, lists and mappings are followed.
+    The path may lead through optional fields, lists and mappings.
     """
     annotation: Any = model
     for key in location:
@@ -527,7 +534,7 @@ def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
 
 
 def _inner(annotation: Any) -> Any:
-    """Return an annotation without `Annotated` and `| None`."""
+    """Return a type annotation without `Annotated` and `| None`."""
     while get_origin(annotation) in (Annotated, Union, types.UnionType):
         annotation = next(item for item in get_args(annotation) if item is not type(None))
     return annotation

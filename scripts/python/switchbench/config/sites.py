@@ -42,7 +42,7 @@ from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, Site
 
 
 def _site(model: LabKeys | HostSite, place: SitePlace, ports: Sequence[Port], **own: Any) -> Site:
-    """Return a site with its networks, groups and timeouts; `own` has its other fields."""
+    """Return a site with its networks, groups and timeouts; `own` has the site's other fields."""
     lookup, control = Names(ports), own.pop("control")
     heartbeat_ms, barrier_ms = (
         max(1, (time_ns or 0) // 1_000_000)
@@ -64,10 +64,10 @@ def _site(model: LabKeys | HostSite, place: SitePlace, ports: Sequence[Port], **
 
 NETWORK = "lab"
 
-# Two cores run all of a lab's nodes: a heartbeat may be late without a failure, and the more nodes
-# share a core, the later.
+# Few cores may run all of a lab's nodes. A heartbeat may then be late without a failure, and the
+# delay grows with the number of nodes per core.
 LAB_HEARTBEAT_TIMEOUT_NS = 2_000_000_000
-# for each node beyond the number of this machine's cores
+# additional timeout for each node beyond the number of this machine's cores
 LAB_HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000
 LAB_HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 
@@ -75,7 +75,7 @@ NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no othe
 
 
 def build_lab(model: LabKeys, place: SitePlace) -> Site:
-    """Return the description of a lab as a site; nothing is created."""
+    """Return the site that describes a lab, without creating the lab."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
     # A topology file beside the configuration gets its full path; a name stays a name.
@@ -108,7 +108,7 @@ def build_lab(model: LabKeys, place: SitePlace) -> Site:
         if port.switch:
             modules[port.switch] = (*modules.get(port.switch, ()), port.name)
     changes: dict[str, object] = {"lab": lab}
-    if not routed and modelled is None:  # other labs have no such device, or memif
+    if not routed and modelled is None:  # other labs have no device, or memif
         changes["driver"] = model.driver or "af_packet"
     shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
     queues = [cable.queue_bytes for cable in topology.cables]
@@ -142,7 +142,7 @@ def build_lab(model: LabKeys, place: SitePlace) -> Site:
 def _problem(
     message: str, lab: str, overrides: Mapping[str, object], place: SitePlace
 ) -> ConfigurationError:
-    """Return a topology's error at the site's key that caused it, where there is one."""
+    """Return a topology's error as a ConfigurationError at the site's key that caused it."""
     try:
         text = message.removeprefix(f"{topologies.find(lab)}: ")
     except TopologyError:
@@ -157,7 +157,7 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
     own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
     line_rate_bps = model.line_rate or node.line_rate_bps
     engine: dict[str, object] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
-    if routed:  # the sum of all its links' rates, which it cannot exceed
+    if routed:  # line rate of the node: the sum of the rates of all its links
         rates = [own.rate_bps] if own.module else []
         rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
         line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
@@ -196,7 +196,7 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
 def _lab_processes(
     topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
 ) -> tuple[Process, ...]:
-    """Return processes of `pack` nodes each; each listens at its first node's address."""
+    """Return processes of `pack` lab nodes each, listening at the first node's address."""
     processes = []
     for first in range(0, len(ports), pack):
         members = tuple(ports[first : first + pack])
@@ -219,7 +219,7 @@ _KEYWORD = re.compile(r"[A-Za-z0-9]+")
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
-    """Return the launcher's mapping with all defaults; None for other launchers' mappings."""
+    """Return `ssh`, `slurm` and `command` of a site: the launcher's with defaults, others None."""
     found: dict[str, object] = dict.fromkeys(("ssh", "slurm", "command"))
     for key in found:
         if getattr(model, key) is not None and model.launch != key:
@@ -247,7 +247,7 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
         keyword = _KEYWORD.match(text)
         if not text or text.startswith("#") or (keyword and keyword[0].casefold() not in EXECUTING):
             continue
-        raise place.problem(  # the file comes with the configuration
+        raise place.problem(  # the file may come from another person, with the configuration
             ("ssh", "config"),
             f"{path.name}:{number}: {shown(text.split()[0])} could run a program here, which is "
             "not allowed in a configuration: put it into your own ~/.ssh/config",
@@ -259,10 +259,10 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
 
 
 HEARTBEAT_TIMEOUT_NS = 500_000_000
-# a shared port carries other traffic beside the heartbeats
+# longer, because a shared port carries other traffic beside the heartbeats
 HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000
 
-# Raw frames need addresses that no kernel answers for: RFC 2544 and RFC 5180.
+# Addresses for raw frames, for which no kernel answers: ranges of RFC 2544 and RFC 5180.
 _GUEST_IPV4 = IPv4Address("198.19.0.0")
 _GUEST_IPV6 = IPv6Address("2001:2:0:2::")
 _ADDRESSES = 65_534
@@ -273,11 +273,11 @@ _ENGINE_KEYS = (
 )  # fmt: skip
 
 Wires = Mapping[str, tuple[str, str]]
-"""Switch and switch port by port."""
+"""Mapping of a host port's name to the names of its switch and switch port."""
 
 
 def build_hosts(model: HostSite, place: SitePlace) -> Site:
-    """Return the site of a site file."""
+    """Return the site that the keys of a site file describe."""
     if LAUNCHERS[model.launch].in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     with place.at("hosts"):
@@ -333,9 +333,9 @@ def build_hosts(model: HostSite, place: SitePlace) -> Site:
 
 
 def leave_out(site: Site, hosts: Collection[str]) -> Site:
-    """Return a site without some hosts.
+    """Return a site without the given hosts.
 
-    The others keep their addresses, and ranks are renumbered.
+    The remaining hosts keep their addresses, and ranks are renumbered.
     """
     if not hosts:
         return site
@@ -359,7 +359,7 @@ def leave_out(site: Site, hosts: Collection[str]) -> Site:
 
 
 def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
-    """Return ports with their device ports; ValueError where a device port is impossible."""
+    """Return host ports with the device port of each; raise ValueError for an invalid one."""
     if len({port.network for port in ports}) > 1:
         raise ValueError("a device has one network, and the site's ports are in several")
     strange = [port for port in ports if port.switch not in (None, device.name)]
@@ -417,7 +417,7 @@ def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
-    """Return the transports of a port's devices, as far as known before the node checks them."""
+    """Return the transports that a port's keys allow; the node later checks the port's devices."""
     return tuple(
         each.name
         for each in map(transports.of, transports.NAMES)
@@ -458,7 +458,7 @@ def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Por
 def _processes(
     model: HostSite, hosts: list[str], ports: Sequence[Port], control: SiteControl, place: SitePlace
 ) -> tuple[Process, ...]:
-    """Return one process per host, with the site's cores."""
+    """Return one node process per host, with its ports, control address and cores."""
     own, rule = control.addresses or {}, control.address
     for host in own:
         if host not in hosts:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resolution of the user's tests: every default, and the points of each test.
+"""Resolution of the user's tests: every default, and the settings at which each test runs.
 
 A user's test becomes one test per network (or `concurrent_networks`) and transport, because
-defaults depend on them; its points follow in the order ranks, sizes, loads, sweep (the keys as
-written, the last one fastest). Repeats are innermost and added by the compiler.
+defaults depend on them. A test runs at several points (combinations of settings), in the order
+ranks, sizes, loads, sweep (the keys as written, the last one fastest). Repeats are innermost and
+added by the compiler.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _UNKNOWN_FRAME_MAX = 1518
 
 
 def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
-    """Return the suite's parameters for a profile, with the user's changes."""
+    """Return the configured suite's parameters for a profile, with the user's changes."""
     if model.suite is None:
         return SuiteParameters()
     suite = SUITES[model.suite]
@@ -59,7 +60,7 @@ CHOSEN_BY_SUITES = ("repeat", "window")
 
 
 def refuse_without_suite(document: Document, model: Configuration) -> None:
-    """Raise ConfigurationError for keys of suites without a suite that has them."""
+    """Raise ConfigurationError for a key or subtest that the configured suite does not have."""
     suite = SUITES[model.suite] if model.suite is not None else None
     named = suite is not None and not suite.is_free
     tests = [(("tests", number, "subtest"), test) for number, test in enumerate(model.tests or [])]
@@ -100,9 +101,9 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
 
 
 TRIALS_MOST = 20_000  # at 3 s each, 17 hours
-# Patterns of a configuration without tests: all patterns with their defaults.
+# Patterns that run, with their defaults, if a configuration has no tests.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
-SUITE_PATTERNS = ("pairs",)  # with a suite: RFC 2544's traffic in both directions
+SUITE_PATTERNS = ("pairs",)  # patterns with a suite: RFC 2544's traffic in both directions
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class _Entry:
 def resolve(
     document: Document, model: Configuration, site: Site, parameters: SuiteParameters
 ) -> list[ResolvedSettings]:
-    """Return all tests with their defaults.
+    """Return the configuration's tests, one per network and transport, with their defaults.
 
     Raise ConfigurationError for an impossible value or a key without effect.
     """
@@ -145,7 +146,7 @@ def resolve(
 
 
 def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
-    """Return the settings of one mapping; ConfigurationError for two forms of one setting."""
+    """Return the settings in one mapping; raise ConfigurationError for both `load` and `loads`."""
     given = model.given()
     for forms in rules.FAMILIES:
         both = [form for form in forms if form in given]
@@ -171,7 +172,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
 
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
-    """Return one value under `sweep`, checked as at its own key."""
+    """Return one value of a sweep after the same check as a value of the swept key."""
     if refusal := rules.SWEEP_REFUSALS.get(key):
         raise document.problem(where[:-1], f"is not swept here: {refusal}")
     head, dot, tail = key.partition(".")
@@ -188,7 +189,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 
 
 def _entries(document: Document, model: Configuration) -> list[_Entry]:
-    """Return the user's tests; ConfigurationError for one that sets a setting twice."""
+    """Return the tests that the user wrote; without any, a suite's subtests or default patterns."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         able = model.device_reset is not None
         return [
@@ -210,7 +211,7 @@ def _entries(document: Document, model: Configuration) -> list[_Entry]:
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Resolver of the user's tests; `top` is the layer of defaults below each of them."""
+    """Resolver of one of the user's tests; `top` has the top-level settings (defaults)."""
 
     document: Document
     site: Site
@@ -220,13 +221,13 @@ class _Resolver:
     entry: _Entry
 
     def problem(self, text: str, *key: str | int) -> ConfigurationError:
-        """Return the error at one of the entry's keys, or at the same key of the top level."""
+        """Return a ConfigurationError at a key of the test, or at the same top-level key."""
         own, top = self.entry.own.given(), self.top.given()
         at_top = key[:1] and key[0] in top and key[0] not in own
         return self.document.problem((*(() if at_top else self.entry.path), *key), text)
 
     def tests(self) -> Iterator[ResolvedSettings]:
-        """Yield one test per network (or set of networks), transport and variant of a suite."""
+        """Yield one test per network (or set of networks), transport and variant of a subtest."""
         given = rules.merge(self.top, self.entry.own)
         if given.pattern is None and given.subtest is None:
             raise self.problem("is missing: name the pattern of this test", "pattern")
@@ -246,12 +247,12 @@ class _Resolver:
     def _variants(
         self, given: Settings, ports: Sequence[Port], transport: str
     ) -> Iterator[Settings]:
-        """Yield the settings of each variant of a test's subtest on these ports."""
+        """Yield the settings of each variant of a suite's subtest for the given ports."""
         suite, carrier = SUITES[str(self.suite)], transports.of(transport)
         subtest = suite.subtest(given.subtest)
         assert subtest.variants is not None
         given = given.model_copy(update={"profile": given.profile or rules.profile_name(self.site)})
-        # The number of ports is the largest that fits the subtest's steps.
+        # The number of ports is the largest possible multiple of the subtest's step.
         ranks = given.ranks or [len(ports)]
         there = min(ranks[0], len(ports))
         count = there - there % subtest.ports_step
@@ -308,7 +309,7 @@ class _Resolver:
                 yield rules.merge(layer, chosen)
 
     def _networks(self, given: Settings) -> list[tuple[str, ...]]:
-        """Return the networks of each test: one, or several at once."""
+        """Return the network names of each resulting test: one, or several at once."""
         form, there = rules.form_of(given, rules.NETWORK), self.site.networks
         named = rules.axis(given.network, given.networks or given.concurrent_networks)
         if form is None or named is None:
@@ -342,7 +343,7 @@ class _Resolver:
             if not usable:
                 why = f": {transports.BY_STEPS_ONLY}" if by_steps else ""
                 raise self.problem(f"no transport for it is on all ports of {networks[0]}{why}")
-            # The node finds out whether a shared interface has RDMA.
+            # Only the node can find out if a shared interface has RDMA: prefer TCP.
             sure = [name for name in usable if transports.of(name).byte_stream]
             plain = (
                 port.engine.get("shared") and not {"pci", "rdma", "vdev"} & set(port.engine)
@@ -367,7 +368,7 @@ class _Resolver:
         self, given: Settings, networks: tuple[str, ...], transport: str, load: Load
     ) -> ResolvedSettings:
         pattern, own = given.pattern, self.entry.own
-        assert pattern is not None  # for a suite's subtest, its variant's
+        assert pattern is not None  # a variant of a suite's subtest sets the pattern
         profile = given.profile or rules.profile_name(self.site)
         values = rules.merge(
             rules.defaults(self.site, pattern, transport, profile),
@@ -377,7 +378,7 @@ class _Resolver:
         together = given.concurrent_networks is not None
         ports = [port for name in networks for port in self.site.networks[name]]
         limits = [port.frame_limit(transport) for port in ports]
-        # A test's plain key overrides a sweep at the top.
+        # A key of the test overrides a sweep of this key at the top level.
         plain = set(rules.flat_keys(own.model_copy(update={"sweep": None})))
         above = {k: swept for k, swept in (self.top.sweep or {}).items() if k not in plain}
         later: dict[str, object] = {
@@ -401,7 +402,7 @@ class _Resolver:
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
-    """Return the first port that can't use the transport; None where all can."""
+    """Return the first port that does not have the transport; None if all ports have it."""
     return next((port for port in ports if transport not in port.transports), None)
 
 
@@ -411,7 +412,7 @@ def _sweep_points(test: ResolvedSettings) -> Iterator[dict[str, object]]:
 
 
 def always_idle(test: ResolvedSettings) -> dict[str, str]:
-    """Return the keys that have no effect at any point of a test, with the reasons."""
+    """Return the keys without effect for all swept values of a test, with the reasons."""
     found = [without_effect(rules.assigned(test, swept)) for swept in _sweep_points(test)]
     return {key: why for key, why in found[0].items() if all(key in idle for idle in found)}
 
@@ -419,7 +420,7 @@ def always_idle(test: ResolvedSettings) -> dict[str, str]:
 def _refuse_idle(
     given: Settings, idle: list[dict[str, str]], path: KeyPath, document: Document
 ) -> None:
-    """Raise ConfigurationError for the first given key without effect in every resulting test."""
+    """Raise ConfigurationError for a key of the user that has no effect in any resulting test."""
     for key in rules.flat_keys(given):
         reasons = [found.get(key) or found.get(key.partition(".")[0]) for found in idle]
         if reasons and all(reasons):
@@ -431,11 +432,11 @@ def _refuse_idle(
 
 
 def points(test: ResolvedSettings) -> Iterator[ResolvedSettings]:
-    """Yield the points of a test in order: ranks, sizes, loads, sweep."""
+    """Yield a test's settings for each combination of ranks, size, load and swept values."""
     found = []
     for values in combinations(test):
         ranks: Sequence[int | None] = values.ranks or [None]
-        # Ping-pong has no load: a message begins when the previous one is back.
+        # Ping-pong has no load: a message is sent when the previous one has returned.
         loads = rules.axis(values.load, values.loads) or [Load(percent=100.0)]
         axes = product(enumerate(ranks), enumerate(_sizes(values)), enumerate(loads))
         for (i, count), (j, sizes), (k, load) in axes:
@@ -446,9 +447,9 @@ def points(test: ResolvedSettings) -> Iterator[ResolvedSettings]:
 
 
 def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
-    """Return a test's settings at each point of its sweep.
+    """Return a test's settings for each combination of its swept values.
 
-    Keys without effect at a point are removed, and equal results appear once.
+    Keys without effect are removed, and equal results appear once.
     """
     found: dict[str, ResolvedSettings] = {}
     for every in _sweep_points(test):
@@ -461,9 +462,9 @@ def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
 
 
 def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) -> ResolvedSettings:
-    """Return settings without idle keys, and with the defaults that depend on others."""
+    """Return settings without keys that have no effect, and with defaults that depend on others."""
     idle = without_effect(given)
-    # A suite's measurements replace some settings that a test always has.
+    # Keys that every test needs stay set, even if a suite's measurements replace their values.
     changes: dict[str, object] = dict.fromkeys(
         key
         for key in idle
@@ -516,28 +517,28 @@ def _sizes(values: ResolvedSettings) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class PointPlace:
-    """Point of a test in its document."""
+    """Settings of one point of a test, with the document that errors refer to."""
 
     document: Document
     point: ResolvedSettings
 
     def path(self, keys: str) -> KeyPath:
-        """Return the position of a setting: in its test, else at the top, else the test's position.
+        """Return the key path of a setting: in its test, else at the top level, else the test's.
 
         `keys` is one key, or several separated by spaces; all forms of each setting are looked up.
         """
         return next(iter(self._given(keys)), self.point.path)
 
     def given(self, key: str) -> bool:
-        """Return true where the user set a setting anywhere."""
+        """Return true if the user set a setting in the test or at the top level."""
         return bool(self._given(key))
 
     def problem(self, keys: str, text: str) -> ConfigurationError:
-        """Return the error at the path of a setting."""
+        """Return a ConfigurationError at the key path of a setting."""
         return self.document.problem(self.path(keys), text)
 
     def _given(self, keys: str) -> list[KeyPath]:
-        """Return the paths of given settings, dotted below options, in order of precedence."""
+        """Return the key paths at which the user set the given settings, in order of precedence."""
         candidates: list[KeyPath] = []
         forms = [form for key in keys.split() for form in rules.family(key)]
         for base in (self.point.path, ()):

@@ -56,7 +56,7 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
     found = kind.read(source)
     if not found:
         raise source.refuse(f"there are no results in it ({kind.title})")
-    for one in found:  # JSON can't represent infinity and NaN
+    for one in found:  # JSON cannot represent infinity and NaN
         same = one.comparable
         if not math.isfinite(one.value + (same["value"] if same else 0.0)) or (
             same and one.value < 0

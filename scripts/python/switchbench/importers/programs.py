@@ -133,7 +133,7 @@ OF_TWO = ("pingpong", "pingping")  # only two ranks communicate in these functio
 
 
 def imb_shared(function: str, mega: float = MEGA) -> Shared:
-    """Return the shared measures of an IMB function: its bandwidth and its mean time.
+    """Return the shared measures of an IMB function's columns: bandwidth and mean time.
 
     `mega`: bytes of a megabyte.
     """
@@ -193,7 +193,7 @@ def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
     return _MEBI if numbers and numbers <= _LAST_MEBI else MEGA
 
 
-# --- OSU micro-benchmarks: a title, a line of columns, a row a size -------------------------------
+# --- OSU micro-benchmarks: a title, a line of columns, a row per size -----------------------------
 # OSU's tests of collectives do not print the number of processes.
 
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
@@ -236,7 +236,7 @@ def _read_osu(source: Source) -> list[ImportedFigure]:
 
 _RANKS = 2  # iperf3 and perftest have two processes
 
-# --- iperf3 --json and --json-stream: one JSON value a test or event, one after the other ---------
+# --- iperf3 --json and --json-stream: one JSON value per test or event ----------------------------
 # A rate counts the payload that the receiver got. A server that only received has no record of the
 # bytes sent.
 
@@ -345,7 +345,7 @@ def _read_perftest(source: Source) -> list[ImportedFigure]:
             both = "Bidirectional" in benchmark  # the figure sums both directions
             measure, share = ("both_ways_rate", 0.5) if both else ("one_way_rate", 1.0)
             shared = {f"BW average{unit}": (measure, share * mbps) for unit, mbps in _MBPS.items()}
-            if not benchmark.startswith("RDMA_Read"):  # its t_avg is a whole round trip
+            if not benchmark.startswith("RDMA_Read"):  # t_avg of a read is a whole round trip
                 shared["t_avg[usec]"] = ("pingpong_time", 1.0)
         like = ImportedFigure("perftest", None, benchmark, _RANKS)
         # perftest prints a peak of 0 if it did not measure one.

@@ -24,7 +24,7 @@ MEGA = 1e6
 
 
 class Common(NamedTuple):
-    """Definition of a shared measure; `better` is +1 if more is better, -1 if less is."""
+    """Measure that several programs share; `better` is +1 if more is better, -1 if less is."""
 
     title: str
     unit: str
@@ -40,7 +40,7 @@ COMMON: dict[str, Common] = {
 
 
 def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entry:
-    """Convert a figure to the unit of its shared measure in COMMON.
+    """Return a figure as an entry of its shared measure; `value` is in the measure's unit.
 
     `size`: bytes of a message; None if there is none, or if it has no effect.
     """
@@ -55,11 +55,11 @@ Shared = dict[str, tuple[str, float]]
 
 
 def collective(name: str, column: str) -> Shared:
-    """Return the shared measure of a collective's column of mean times; {} if there is none."""
+    """Return the shared measure of the column with a collective's mean times; {} if unknown."""
     return {column: (f"{name}_time", 1.0)} if name in _COLLECTIVES else {}
 
 
-# --- a file, and what is in it --------------------------------------------------------------------
+# --- files and figures ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Source:
         return enumerate(self.text.splitlines(), start=1)
 
     def refuse(self, reason: str, line: int | None = None) -> ConfigurationError:
-        """Return the error that the file is unreadable, with a line number if there is one."""
+        """Return a ConfigurationError with the file's path, the line number and the reason."""
         where = "" if line is None else f"line {line}: "
         return ConfigurationError(f"{self.path}: {where}{reason}")
 
@@ -200,10 +200,10 @@ def figures(
     like: ImportedFigure,
     shared: Shared,
 ) -> Iterator[ImportedFigure]:
-    """Yield one figure for each value of the rows; tool, version and so on are those of `like`.
+    """Yield one figure for each value of the rows; other fields are those of `like`.
 
-    `shared`: the shared measures of columns. Figures of rows with wrong data, and of one end alone,
-    are never comparable.
+    `shared`: the shared measures of columns. Figures from rows with wrong data, and from rows of
+    one end alone, are never comparable.
     """
     for row in rows:
         for name, value in row.values.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Option `--budget`: shortening of a configuration to a time, with the least loss of information.
+"""Option `--budget`: reduction of a configuration until its run fits into a given time.
 
 A run is shortened in steps: first fewer repeats (a mean is less certain), then shorter trials, then
 fewer sizes and loads, of which the extremes are kept. Every reduction is printed. The run's
@@ -25,7 +25,10 @@ from .compile import compile_run
 
 
 class Limits(NamedTuple):
-    """Limits of a shortened run: repeats, seconds of a trial, number of values; None: no limit."""
+    """Limits of a shortened run: repeats, seconds of a trial, number of sizes and of loads.
+
+    None is no limit.
+    """
 
     repeats: int
     trial_s: float | None
@@ -49,7 +52,7 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """Shortened configuration that fits; `words`: the changes, "" without any."""
+    """Shortened configuration with its run; `words` lists the changes, "" if unchanged."""
 
     reading: CheckedConfiguration
     run: Run
@@ -57,13 +60,13 @@ class Fit:
 
 
 def longest_s(run: Run) -> float:
-    """Return a run's duration if all tester-limited phases are measured again."""
+    """Return the max duration of a run in seconds, if all phases are measured again."""
     again_s = sum(trial.expected_s for trial in run.trials if trial.has_single_phases)
     return run.longest_s + run.remeasure * again_s + (run.locate_s or 0.0)
 
 
 def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
-    """Shorten a configuration until its run fits into a budget and the `time_limit`.
+    """Shorten a configuration until its run takes at most `budget_s` and `time_limit`.
 
     Parameters
     ----------
@@ -94,7 +97,10 @@ def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
 
 
 def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit | None:
-    """Return a configuration within limits; None if a clause needs an omitted part."""
+    """Return a configuration reduced to limits; None if it is then invalid.
+
+    If only omitted sizes or loads make the configuration invalid, all sizes and loads are kept.
+    """
     model, parameters, words = reading.model, reading.suite_parameters, list[str]()
     if whole.suite is not None:
         caps = {
@@ -134,9 +140,10 @@ def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit |
 def _shorter_test(
     test: ResolvedSettings, trials: Sequence[Trial], limits: Limits, times: bool
 ) -> tuple[ResolvedSettings, list[str]]:
-    """Return a test within limits, and the changes; `times`: shorten windows and repeats too.
+    """Return a test reduced to limits, and the changes in words.
 
-    The shorter test has no new sizes or loads, no more repeats and no longer windows.
+    With `times`, windows and repeats are reduced too. The shorter test has no new sizes or loads,
+    no more repeats and no longer windows.
     """
     changes: dict[str, object] = {}
     words: list[str] = []
@@ -153,7 +160,7 @@ def _shorter_test(
         words.append(f"windows of {most_s:g} s, not {window_s:g} s")
 
     def fewer(forms: tuple[str, ...], values: Sequence[object], texts: Sequence[str]) -> None:
-        """Keep at most `most` values: the largest, the smallest, then the middle one."""
+        """Keep at most `limits.values` values: the largest, the smallest, then the middle one."""
         count = len(values)
         if limits.values is None or count <= limits.values:
             return

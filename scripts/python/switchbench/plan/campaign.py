@@ -48,14 +48,14 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
 
 
 def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
-    """Return the cabling that uses all wanted ports and moves as few cables as possible."""
+    """Return the cabling to all wanted device ports that moves as few cables as possible."""
     free = [port for port in wanted if port not in before.values()]
     movable = [tester for tester, port in before.items() if port not in wanted]
     return {**before, **dict(zip(movable, free, strict=False))}
 
 
 def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Return few sets of at most `most` groups that together contain each pair of groups."""
+    """Return few sets of at most `most` port groups, so that each pair of groups is in a set."""
     left = {frozenset(pair) for pair in combinations(groups, 2)}
     found: list[Sequence[str]] = []
     while left and most >= 2:
@@ -95,7 +95,10 @@ ENOUGH = 0.1  # min probability on both sides of the exit, if only the exit move
 
 @dataclass(frozen=True)
 class ChainResult:
-    """Frames and lost frames between two passes of a chain, both included, counted from 0."""
+    """Sent and lost frames of a round that loaded the passes `first` to `last` of a chain.
+
+    A pass is a VLAN of two ports; passes are numbered from 0.
+    """
 
     first: int
     last: int
@@ -104,7 +107,7 @@ class ChainResult:
 
 
 def chain_parts(device: Device) -> list[tuple[str, ...]]:
-    """Return the parts of a chain that moving cables can tell apart.
+    """Return the parts of a chain, one of which may be faulty, as lists of their ports.
 
     Parts are alternately the two ports of a VLAN and the cable to the next VLAN.
     """
@@ -116,7 +119,7 @@ def chain_parts(device: Device) -> list[tuple[str, ...]]:
 
 
 def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
-    """Return for each part of a chain the probability that it has the single fault.
+    """Return, for each part of a chain, the probability that this part is the only faulty one.
 
     Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at a constant,
     unknown rate (Poisson, Jeffreys' prior); all other parts lose UNEXPLAINED times this rate.
@@ -138,7 +141,7 @@ def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
 
 
 def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | None:
-    """Return the first and last pass of the next round; None if the search is complete.
+    """Return the first and last pass that the next round loads; None if the search is complete.
 
     The first round loads the whole chain. Each further round loads a part with half of the
     probability: first only the exit moves, and if this gains nothing, the entry too.
@@ -162,15 +165,15 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
 
 
 def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:
-    """Return the cabling of both host ports for the given first and last pass."""
+    """Return the device ports of both host ports, to load a chain's passes in `span`."""
     return {testers[0]: device.ports[2 * span[0]], testers[1]: device.ports[2 * span[1] + 1]}
 
 
-# --- what people do -------------------------------------------------------------------------------
+# --- cable moves ----------------------------------------------------------------------------------
 
 
 def moves(device: Device, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the cable moves between two rounds as sentences, in an order that is possible."""
+    """Return the cable moves between two rounds as sentences, in a feasible order."""
 
     def loops(places: Mapping[str, str]) -> set[str]:
         cables = loop_cables(device, places.values()).items()

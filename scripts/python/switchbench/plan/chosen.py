@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trials that are chosen while a run measures, and ports for TCP and UDP at once (RFC 8239, 6).
 
-A port of a node has one transport at a time, and belongs to one network. So UDP traffic beside TCP
-uses additional ports on the same interfaces, in an additional network.
+A port of a node has one transport at a time, and belongs to one network. Therefore UDP traffic
+beside TCP uses additional ports on the same interfaces, in an additional network.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
 _STATELESS = "stateless"  # suffix of the names of additional ports and networks
-# keys of a `job` port that an additional port copies
+# keys of a port in the `job` document that an additional port copies
 _OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")
 
 
 def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
-    """Return the site with an additional port for each port of the given networks.
+    """Return a site with an additional UDP port beside each port of the given networks.
 
     The additional ports are in the same groups. Raise ConfigurationError if the site already has a
     network of the new name.
@@ -57,13 +57,13 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """Return a port's name; for an additional port, the name of the original port."""
+    """Return a port's name; for an additional UDP port, the name of the port beside it."""
     further = network.endswith(f"-{_STATELESS}")
     return name.removesuffix(f"-{_STATELESS}") if further else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
-    """Return the trial of a suite's variant in which stateful ports send by TCP, others by UDP.
+    """Return a trial in which the stateful ports of a variant send by TCP, and others by UDP.
 
     Raise ConfigurationError if a port has no TCP, or an unknown line rate.
     """
@@ -114,19 +114,19 @@ def _beside(port: Port) -> Port:
 # trial.
 
 
-# How often a tester-limited trial is repeated; more often in a lab, whose hosts share one machine.
+# Max repeats of a tester-limited trial; more in a lab, whose hosts share one machine.
 REPEATS_SITE, REPEATS_LAB = 2, 11
 ADDRESSES = 1 << 20  # number of addresses that a port can have
 MIN_PART = 0.01  # min load of a suite's range, per max load
 NS = 1e9
-UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # by field of Load
+UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # unit of each field of Load
 
 # names of trial parameters that identify subtest and variant
 SUBTEST, VARIANT = "subtest", "variant"
 
 
 def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Return the planned trial of each measurement of a suite."""
+    """Return the planned trials of a suite, one for each of the suite's measurements."""
     found: list[Trial] = []
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
@@ -149,7 +149,7 @@ def subtest_of(run: Run, planned: Trial) -> Subtest:
 
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
-    """Return the SuitePoint of a planned trial, on which a subtest's formulas depend."""
+    """Return the settings of a planned trial (frame size, loads, ports) for a suite's formulas."""
     ports = planned.ports
     limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
@@ -165,7 +165,7 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
 
 
 def range_of(planned: Trial) -> LoadRange:
-    """Return the load range of a planned trial: from 1 % of its load to its load."""
+    """Return the loads that a search may try: 1 % to 100 % of the load of its planned trial."""
     [(field, most)] = planned.load.given.items()
     return LoadRange(most * MIN_PART, most, UNITS[field])
 
@@ -176,7 +176,7 @@ def parameters_of(run: Run) -> SuiteParameters:
 
 
 def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.0) -> Search:
-    """Create the search of a measurement, before its first trial.
+    """Return a new search for a suite's measurement, without any trial yet.
 
     The search's time limit is its estimated share of the remaining time. `used_s`: seconds of
     earlier trials.
@@ -194,7 +194,7 @@ def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.
 
 
 def overhead_s(planned: Trial) -> float:
-    """Return the seconds of a trial besides its first window: barriers, warm-up, drain, ..."""
+    """Return the seconds of a trial in addition to its window: barriers, warm-up, drain, ..."""
     return max(0.0, planned.expected_s - planned.window_s)
 
 
@@ -209,7 +209,7 @@ def estimates_s(
     `of`: function that combines the estimates for devices with several limits, such as mean or min.
     """
     found = []
-    known: set[tuple[int, ...]] = set()  # sizes with a search at whose result later searches begin
+    known: set[tuple[int, ...]] = set()  # frame sizes whose result is the start of later searches
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
         point = setting_of(planned, parameters)
@@ -226,14 +226,14 @@ def _imagined(
     near: Callable[[SuitePoint, float], Row] | None,
     truth: float,
 ) -> SearchMethod:
-    """Return a subtest's search method as it runs for a simulated device of a given limit."""
+    """Return a subtest's search method for a simulated device whose limit is `truth`."""
     earlier = {key: {"throughput_percent": point.loads.max / 2} for key in subtest.needs}
     made = subtest.method(point, earlier | ({} if near is None else {"found": near(point, truth)}))
     return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
 
 def suite_words(planned: Trial) -> list[str]:
-    """Name a measurement in words: subtest and variant, else the pattern."""
+    """Return the names of a suite measurement's subtest and variant, else of its pattern."""
     named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]
     return [str(name) for name in named if name] or [planned.pattern["name"]]
 
@@ -241,7 +241,7 @@ def suite_words(planned: Trial) -> list[str]:
 def chosen_trial(
     run: Run, planned: Trial, proposed: ProposedTrial, identity: int, number: int = 0
 ) -> Trial:
-    """Return a trial with the value and window that a measurement proposes.
+    """Return the trial that a suite's search proposes, based on the search's planned trial.
 
     `identity`: number of the trial in the run; `number`: number of the trial in the measurement.
     """
@@ -250,7 +250,7 @@ def chosen_trial(
     value, seconds = proposed.value, proposed.duration_s
     took_s, burst = overhead_s(planned) + seconds, planned.burst or Burst(0)
     trial = replace(planned, id=identity, point=identity, expected_s=took_s)
-    if quantity == "burst":  # one burst of this many frames at each sending port
+    if quantity == "burst":  # each sending port sends one burst of the proposed length
         drain_s = max(asked.drain_s, planned.drain_s)
         return replace(
             trial,
@@ -259,7 +259,7 @@ def chosen_trial(
             drain_s=drain_s,
             drain_max_s=max(planned.drain_max_s, 2 * drain_s),
         )
-    # this many addresses are learned, and each gets one frame
+    # the device learns `count` addresses, and one frame is sent to each address
     if quantity in ("addresses", "rate"):
         count, rate, first = round(value), value / (seconds or 1.0), 0
         if quantity == "rate":
@@ -278,14 +278,14 @@ def chosen_trial(
     if quantity == "overload":  # the load falls to half within the trial (RFC 2544, 26.5)
         return trial.with_options(falls_to=50.0, falls_after_ns=round(asked.trial_s * NS))
     if subtest.two_transports:
-        # Stateless ports send this many frames when the window opens, then none.
+        # Stateless ports send `window_frames` frames when the window opens, then none.
         fps = point.fps(trial.load.percent)
         assert fps is not None  # checked by in_two_transports
         return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
     return trial
 
 
-# --- again ----------------------------------------------------------------------------------------
+# --- remeasured trials ----------------------------------------------------------------------------
 # Trials that repeat tester-limited phases (`remeasure`).
 
 
@@ -314,18 +314,18 @@ def trials_again(
         first += 1
 
 
-# --- located --------------------------------------------------------------------------------------
-# Trials that tell suspects apart (`switchbench run --locate`): given flows, sent like those of a
-# trial of the run.
+# --- locating trials ------------------------------------------------------------------------------
+# Trials that distinguish suspects (`switchbench run --locate`). They send given flows with the
+# settings of an earlier trial of the run.
 
 
 Flows = Sequence[Sequence[str]]  # pairs of ports
 
 
 def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
-    """Return a trial of given flows, sent like those of the run's trial with the nearest load.
+    """Return a trial of given flows with the settings of the run's trial nearest in load.
 
-    None without flows, or if the run has no trial that can serve as a model.
+    Return None without flows, or if no trial of the run has the transport and all ports.
     """
     ends = {end for pair in flows for end in pair}
     fitting = [

@@ -91,7 +91,7 @@ def spare_bytes() -> int | None:
 
 
 def _frames(point: ResolvedSettings) -> Refusals:
-    """Yield errors of frames that the transport, the header or the ports do not support."""
+    """Yield errors about frames that the transport, the header or the ports do not support."""
     header, carrier = rules.frame_header(point), transports.of(point.transport)
     if point.traffic == "burst" and not carrier.bursts:
         able = " or ".join(each.name for each in transports.TRANSPORTS if each.bursts)
@@ -129,7 +129,7 @@ def _frames(point: ResolvedSettings) -> Refusals:
 
 
 def _verbs(point: ResolvedSettings) -> Refusals:
-    """Yield errors of verbs options and messages that no device supports together."""
+    """Yield errors about combinations of verbs options and messages that no device supports."""
     verbs, frame_max = point.verbs, point.frame_max
     if verbs is None:
         return
@@ -163,7 +163,7 @@ def _verbs(point: ResolvedSettings) -> Refusals:
 
 
 def _messages(point: ResolvedSettings) -> Refusals:
-    """Yield errors of messages and schedules that the node would reject."""
+    """Yield errors about messages and schedules that the node would reject."""
     tcp, verbs = point.tcp, point.verbs
     if point.traffic in model.WAITING:
         what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
@@ -184,7 +184,7 @@ def _messages(point: ResolvedSettings) -> Refusals:
 
 
 def _load_refusal(trial: Trial, port: model.Port, share: float) -> str | None:
-    """Return why a port cannot send a share of the load; None if it can."""
+    """Return the reason why a port cannot send its share of the load; None if there is none."""
     load, line_bps = trial.load, port.line_rate_bps
     wanted_bps = share * trial.layer1_bps(line_bps)
     percent = load.percent and load.percent * share
@@ -227,7 +227,7 @@ NODE_WORDS = {
 ROUNDS = 8  # min number of round trips at line rate within a window
 _CHECK_MTU_UNKNOWN = 10_000
 _CHECK_BYTES = 64
-# parameters that are left out if they have the pattern's defaults
+# pattern parameters that are omitted if they have the pattern's defaults
 _UNSAID = ("directions", "rotate", "load_of")
 
 
@@ -298,7 +298,7 @@ def refuse_too_long(run: model.Run) -> None:
 
 
 def refuse_unrunnable(reading: CheckedConfiguration, run: model.Run) -> None:
-    """Raise ConfigurationError, with a position, if a run needs too much time or too many cores."""
+    """Raise ConfigurationError if a run needs too much time or too many cores."""
     for refuse in (refuse_too_long, documents.deal):
         try:
             refuse(run)
@@ -309,7 +309,7 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: model.Run) -> None:
 
 
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
-    """Raise ConfigurationError for a clause that no trial of the run can answer."""
+    """Raise ConfigurationError for a clause to which no trial of the run applies."""
     for i, clause in enumerate(reading.expectations):
         if reading.model.suite is None and clause["measure"] not in MEASURES:
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
@@ -336,10 +336,10 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
 
 
 def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
-    """Return all trials of a configuration, in order.
+    """Return all trials of a configuration, in the order in which they run.
 
-    Tests that differ only in the transport alternate repeat by repeat. They may stand anywhere in
-    the configuration, since `transports: [dpdk, tcp]` becomes two tests.
+    Consecutive tests that differ only in the transport alternate repeat by repeat. An example is
+    `transports: [dpdk, tcp]`, which becomes two tests.
     """
     groups: list[list[tuple[int, ResolvedSettings]]] = []
     for number, test in enumerate(reading.tests):
@@ -373,7 +373,7 @@ def compile_trials(reading: CheckedConfiguration) -> list[Trial]:
 
 
 def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:
-    """Return the first trial of a point; raise ConfigurationError if it is impossible."""
+    """Return the first trial at a point (one setting) of a test; ConfigurationError if invalid."""
     site, place, carrier = reading.site, PointPlace(reading.document, point), point.transport
     check_point(point, site, place)
     parts = tuple(_part(site, network, point, place) for network in point.on)
@@ -381,7 +381,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         _pattern(Members(site, part.network, part.ranks), point, place) for part in parts
     )
     for part, other in zip(parts[1:], others, strict=True):
-        if other != pattern:  # ranks are numbers, which must be equal in all networks
+        if other != pattern:  # one pattern, by rank numbers, is for all networks
             raise place.problem(
                 "concurrent_networks",
                 f"{parts[0].network} and {part.network} have different ranks for "
@@ -482,7 +482,7 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[model.Part]) -> tuple[
 
 
 def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> model.Pattern:
-    """Return the pattern by rank numbers."""
+    """Return a test's pattern and its parameters, with ports as rank numbers."""
     form, given = PATTERNS[point.pattern], _pattern_parameters(point)
     told = {NODE_WORDS.get(key, key): value for key, value in given.items() if key != "sync"}
     pattern: dict[str, Any] = {"name": point.pattern} | told
@@ -521,7 +521,7 @@ def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> mo
 
 
 def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return the parameters of the pattern that differ from its defaults."""
+    """Return a pattern's parameters; those of _UNSAID only if they differ from the default."""
     usual = PATTERNS[point.pattern].parameters
     unsaid = _UNSAID if point.pattern != "ring" else ()
     found = {key: getattr(point, key) for key in usual if key != "flows"}
@@ -533,7 +533,7 @@ def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
 
 
 def _parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return the parameters that distinguish trials, with the names of the configuration."""
+    """Return the parameters that distinguish trials, under the names of the configuration."""
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
     found = _pattern_parameters(point)
@@ -547,7 +547,7 @@ def _parameters(point: ResolvedSettings) -> dict[str, object]:
             if key == "frames" or value != usual[key]
         }
     found |= point.swept
-    # Lists instead of tuples, as in JSON.
+    # JSON turns tuples into lists.
     plain: dict[str, object] = json.loads(
         json.dumps({key: rules.written_key(key, value) for key, value in found.items()})
     )
@@ -570,7 +570,7 @@ UNKNOWN_LINE_BPS = 1e9  # assumed if the line rate is unknown
 
 
 def start_s(site: Site) -> float:
-    """Return the seconds of a run before its first trial."""
+    """Return the expected seconds of a run before its first trial."""
     return START_S + START_PER_NODE_S * len(site.processes)
 
 
@@ -580,11 +580,11 @@ _LEARNED_S = 0.2  # pause after the last learning frame (engine/transport/dpdk/a
 
 
 def expected_s(site: Site, trial: Trial) -> float:
-    """Return the expected seconds of a trial, barriers and drains included."""
+    """Return the expected duration of a trial in seconds, with barriers and drains."""
     options, flows = trial.options, trial.flows / trial.phases
     if transports.of(trial.transport).rdma:
         says_when_over = options["service"] == "rc"
-    else:  # the end of frames and datagrams shows only by silence
+    else:  # frames and datagrams: only the drain timeout ends a phase
         says_when_over = trial.size_unit == "message"
     sharing = len(site.processes) if site.launcher.in_lab else 0
     if "learning_rate" in options:
@@ -599,7 +599,7 @@ def expected_s(site: Site, trial: Trial) -> float:
 
 
 def _traffic_s(trial: Trial, flows: float) -> float:
-    """Return the seconds in which one phase with a number of flows sends."""
+    """Return the seconds of traffic in one phase that has the given number of flows."""
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
         steps, ports = trial.steps, trial.ports
@@ -622,6 +622,6 @@ def _line_bps(trial: Trial) -> float:
 
 
 def round_trip_s(ports: Iterable[model.Port], size: int) -> float:
-    """Return the seconds of a round trip at line rate without other traffic."""
+    """Return the seconds of a message's round trip at line rate without other traffic."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S

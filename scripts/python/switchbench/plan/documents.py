@@ -20,7 +20,7 @@ from ..base.model import Process, Run, Trial
 
 @dataclass(frozen=True)
 class Deal:
-    """Workers' kind and cores for the `job` document."""
+    """Kind of the nodes' workers, and the workers' cores, for the `job` document."""
 
     worker: str  # auto | sleep | poll
     cores: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by process
@@ -33,7 +33,7 @@ class Deal:
 
 
 def deal(run: Run) -> Deal:
-    """Choose workers and their cores; raise ConfigurationError for an impossible choice."""
+    """Choose the kind of a run's workers and their cores; ConfigurationError if impossible."""
     processes, named = run.site.processes, run.site.cores
     if not run.site.launcher.in_lab:
         return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
@@ -105,7 +105,7 @@ PRIVATE_MODE = 0o600
 
 
 def to_line(name: str, value: object) -> str:
-    """Convert a document to a line of JSON."""
+    """Return a named document for nodes as a line of JSON."""
     return json.dumps({name: value}, ensure_ascii=False) + "\n"
 
 
@@ -155,7 +155,7 @@ def job_document(
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
-    """Return the `trial` document (doc/developer/node-protocol.md)."""
+    """Return a trial as the `trial` document that nodes read (doc/developer/node-protocol.md)."""
     options = trial.options
     times_s = {
         "warmup_ns": trial.warmup_s,
@@ -165,7 +165,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "drain_max_ns": trial.drain_max_s,
         "interval_ns": trial.interval_s or None,
     }
-    # A port without a flow is included: it may receive frames of others.
+    # With `listen`, ports without a flow receive too: a device may flood frames to all ports.
     listen = options.get("addresses", 1) > 1 or options.get("destination", "port") != "port"
     parts = []
     for part in trial.parts:
@@ -230,7 +230,7 @@ def hand_job(run: Run, run_id: str) -> str:
 
 
 def numeric_address(node: str, address: str) -> str:
-    """Return `name:port` with the numeric address of the name on this machine."""
+    """Return `host:port` with the host's numeric address, as this machine resolves the name."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
@@ -244,8 +244,8 @@ def numeric_address(node: str, address: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Create a file for a key, with mode 0600; raise ConfigurationError if this fails."""
-    # Other users may be able to read or replace an existing file.
+    """Create a file with a secret key, with mode 0600; raise ConfigurationError if this fails."""
+    # An existing file is not used, because other users may be able to read or replace it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)

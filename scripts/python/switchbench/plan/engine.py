@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans of patterns, as the engine computes them, without any traffic.
+"""Plans of patterns (phases and flows), which the engine computes without any traffic.
 
 Only the engine's C library computes patterns. The command requests a plan from
-`switchbench-node --plan` (doc/developer/node-protocol.md), so that its plan is that of the nodes.
+`switchbench-node --plan` (doc/developer/node-protocol.md), so that its plan equals the nodes' plan.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object)
 
 
 def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:
-    """Return the size of a plan; raise PlanRefused for an impossible pattern."""
+    """Return the size (phases, flows) of a plan; raise PlanRefused for an impossible pattern."""
     return _size(request(ranks, pattern, seed, totals_only=True))
 
 
@@ -127,7 +127,7 @@ def _asked(document: str) -> bytes:
 
 
 # --- shares ---------------------------------------------------------------------------------------
-# How a port's load is divided among its flows, and the load that receivers are offered.
+# Division of a port's load among its flows, and the load that receivers are offered.
 
 
 MOST_FLOWS = 200_000  # plans with more flows are not checked for oversubscription
@@ -137,12 +137,12 @@ Parts = npt.NDArray[np.float64]
 
 
 def divided(pattern: Pattern) -> bool:
-    """Return whether some ports may send less than the whole load."""
+    """Return true if a pattern may let some ports send less than the configured load."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
 def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
-    """Return for each flow of a phase its share of its source's load."""
+    """Return, for each flow of a phase, the flow's share of its source port's load."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
         return np.asarray(1 / np.bincount(destinations)[destinations])
@@ -156,7 +156,7 @@ def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
 
 
 def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
-    """Return for each rank the largest share of the load that it sends in a phase.
+    """Return, for each rank, the largest share of the load that the rank sends in a phase.
 
     The share is 0 for a rank that never sends.
     """
@@ -171,7 +171,7 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
 
 
 def oversubscribed(trial: Trial, part: Part) -> Iterator[tuple[str, float]]:
-    """Yield ports that a phase offers more than their line rate, with the offered percentage.
+    """Yield each port that is offered more than its line rate in a phase, with the percentage.
 
     The excess is lost, or delayed if the network can slow the senders down. Ports with an unknown
     line rate are left out.

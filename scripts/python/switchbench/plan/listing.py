@@ -173,7 +173,7 @@ def notes(run: Run) -> list[str]:
 
 
 def _tests(run: Run) -> list[dict[str, object]]:
-    """Return the run's tests in order, each with all values of its trials."""
+    """Return the run's tests in order, each with all sizes, loads and parameters of its trials."""
     tests = []
     in_order = sorted(run.trials, key=lambda trial: trial.test)
     for number, group in groupby(in_order, key=lambda trial: trial.test):
@@ -207,7 +207,7 @@ def _tests(run: Run) -> list[dict[str, object]]:
 
 
 def _size_of(trial: Trial) -> list[int] | None:
-    """Return a trial's sizes as text; None for an application kernel, whose class sets them."""
+    """Return a trial's sizes; None for an application kernel, whose problem class sets them."""
     return None if PATTERNS[trial.pattern["name"]].of_class else list(trial.sizes)
 
 
@@ -226,7 +226,7 @@ def unique(values: Iterable[T]) -> list[T]:
 
 
 def _flows(phase: Phase, part: Part, everything: bool, in_words: bool) -> dict[str, object]:
-    """Return the flows of a phase by port names, and its idle ranks.
+    """Return the flows of a phase by port names, and the ports without any flow.
 
     In words, `a⇄b` is a flow in each direction, `a→b` a flow from a to b, and `a⇒b` a flow that a
     forwards. A flow contains no spaces, so that lines break between flows.

@@ -22,12 +22,12 @@ _EQUAL = 1e-9  # relative tolerance of rounding between equal rates
 
 
 def _load(routes: Routes, paths: Paths) -> Rates:
-    """Return for each resource the number of flows that cross it."""
+    """Return, for each link direction (resource), the number of flows that cross it."""
     return np.bincount(paths.ravel(), minlength=routes.nothing + 1).astype(np.float64)
 
 
 def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
-    """Return each flow's delivered rate at layer 1; a full resource drops the same share of all.
+    """Return each flow's delivered rate at layer 1, if a full link drops equal shares of flows.
 
     A resource passes the same share of each flow that enters it. The rate that enters depends on
     the resources before. In a tree, the shares are exact after as many rounds as the longest path
@@ -103,10 +103,10 @@ _Key = tuple[float, float, float, int]
 
 @dataclass
 class _Flow:
-    """Logical link e of the paper: number, resources of its path, and their opposites.
+    """Flow (logical link e of the paper): its path, and the opposite directions of the path.
 
     The opposite directions are in the order of (3): inside the network, the sender's, the
-    receiver's. One is dropped when it turns out not to limit the flow.
+    receiver's. A direction that does not limit the flow is removed from the list.
     """
 
     number: int
@@ -122,7 +122,7 @@ class _Constrained:
     bps: dict[int, float] = field(default_factory=dict)  # rates of the flows computed so far
 
     def rates(self) -> Rates:
-        """Compute all rates; flows with the highest key are computed together."""
+        """Return the rates of all flows; flows with an equal highest key are computed together."""
         routes, flows = self.routes, []
         both = zip(self.paths, routes.opposite(self.paths), strict=True)
         for number, (path, back) in enumerate(both):
@@ -150,7 +150,7 @@ class _Constrained:
         return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
 
     def _congestion(self, resources: list[int]) -> float:
-        """Return k of equations (2) and (4) of the paper: the longest time of the resources."""
+        """Return the congestion k, equations (2) and (4): the longest time of the resources."""
         return max(map(self._time, resources), default=0.0)
 
     def _full(self, resources: list[int]) -> list[int]:
@@ -158,12 +158,12 @@ class _Constrained:
         return [r for r in resources if _same(self._time(r), k)]
 
     def _key(self, flow: _Flow) -> _Key:
-        """Return key (7) of a flow, negated for heapq, with the flow's number to make it unique."""
+        """Return the sort key (7) of a flow: its congestion, negated for heapq, and its number."""
         k, contra = self._congestion(flow.along), self._congestion(flow.against)
         return (-max(k, contra), -k, -contra, flow.number)
 
     def _rate(self, flow: _Flow) -> float | None:
-        """Return a flow's rate by lines 6 to 20; None if the flow repeats without a resource."""
+        """Return a flow's rate by lines 6 to 20; None if it must be computed again later."""
         if self._congestion(flow.along) >= self._congestion(flow.against) * (1 - _EQUAL):
             return min(self._share(r, flow) for r in self._full(flow.along))
         rate = None
@@ -178,7 +178,7 @@ class _Constrained:
         return rate
 
     def _share(self, resource: int, flow: _Flow) -> float:
-        """Return a resource's bandwidth for one flow: `inverseBandwidth`, lines 26 to 32."""
+        """Return a link direction's bandwidth for one flow: `inverseBandwidth`, lines 26 to 32."""
         flows = self.crossing[resource]
         capacity = float(self.routes.capacity_bps[resource])
         left = capacity - sum(self.bps[f] for f in flows if f in self.bps)
@@ -204,6 +204,6 @@ SLOW = ("constrained",)  # these models need Python code for each flow
 def rates(
     routes: Routes, ranks: Ranks, demand_bps: Rates, models: Iterable[str]
 ) -> dict[str, Rates]:
-    """Compute each model's rates; `ranks` has a row per flow, with its source and destination."""
+    """Return each model's predicted rates; `ranks` has a row (source, destination) per flow."""
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     return {name: MODELS[name](routes, paths, demand_bps) for name in models}

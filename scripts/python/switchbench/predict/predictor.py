@@ -28,9 +28,9 @@ CLOSE = 0.10  # margin of Zhu et al. 2012: an error of at most 10 %
 MOST_SLOW_FLOWS = 200_000  # max flows for slow models, which compute flow by flow
 
 Pair = tuple[str, str]
-# Key of a phase: number of the trial's point, network, number of the phase.
+# Key of a phase: number of the trial's point (setting), network, number of the phase.
 Place = tuple[int, str, int]
-# By flow with a record: the layer-1 rates that its destination measured, one for each repeat.
+# Layer-1 rates that the destination of each flow measured, one rate for each repeat.
 Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
 
 
@@ -61,7 +61,7 @@ def fabric_of(run: Run, topology: Path | None) -> Fabric:
 
 
 def points(run: Run) -> list[Trial]:
-    """Return one trial for each setting, since all repeats have the same prediction."""
+    """Return one trial of a run for each setting: all repeats have the same prediction."""
     found: dict[int, Trial] = {}
     for trial in run.trials:
         found.setdefault(trial.point, trial)
@@ -90,7 +90,7 @@ class Predictor:
                     yield PhasePrediction(part, phase.number, ranks, found)
 
     def _places(self, part: Part) -> Ranks:
-        """Map a network's ranks to hosts of the fabric; ConfigurationError for unknown hosts."""
+        """Return the fabric's host number of each rank; ConfigurationError for unknown hosts."""
         hosts = [port.host for port in part.ranks]
         if unknown := [host for host in hosts if host not in self._rank]:
             known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
@@ -110,8 +110,8 @@ class Predictor:
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     """Return each flow's offered layer-1 rate: the load of its port divided by the port's flows.
 
-    The engine does not pace messages at 100 % (engine/trial/lanes.c), so only their ports' line
-    rates limit them; frames are paced at any load.
+    The engine does not pace messages at 100 % (engine/trial/lanes.c), so only the ports' line
+    rates limit messages; frames are paced at any load.
     """
     lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     unpaced = trial.size_unit == "message" and trial.load.percent == 100.0
@@ -136,7 +136,7 @@ def _payload_share(trial: Trial) -> float:
     return float(shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes))
 
 
-# --- beside what was measured ---------------------------------------------------------------------
+# --- comparison with measured rates ---------------------------------------------------------------
 
 
 def share_close(errors: Rates) -> float:
@@ -170,7 +170,7 @@ class PredictedTrial:
         return errors
 
     def best_first(self) -> list[str]:
-        """Return the models' names, that with most flows within the margin first."""
+        """Return the models' names, sorted by the share of flows within the error margin."""
         if not self.known:
             return list(self.rates)
         errors = {model: self.errors(model) for model in self.rates}
@@ -178,7 +178,7 @@ class PredictedTrial:
 
 
 def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
-    """Predict a trial's rates, and add the measured rates of streams if there are any."""
+    """Return a trial's predicted rates, with the measured rates of streams if there are any."""
     found: dict[str, list[Rates]] = defaultdict(list)
     measured = [np.empty(0)]
     for one in predictor.predict(trial):
@@ -215,7 +215,7 @@ def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
 
 
 def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
-    """Return the layer-1 rates at each flow's destination."""
+    """Return the layer-1 rates that each flow's destination measured, by phase and flow."""
     seen: dict[Place, dict[Pair, list[float]]] = {}
     tables = Tables(directory, ("flows",))
     opened = {

@@ -29,7 +29,7 @@ class ProposedTrial:
 
 @dataclass(frozen=True)
 class TrialLoss:
-    """Result of a trial (RFC 9971, Trial Output).
+    """Result of a trial in a search: offered and lost frames (RFC 9971, Trial Output).
 
     `offered` and `lost` are frames of all ports together, counted by senders and receivers; in a
     search of addresses, `lost` are flooded frames. `intended_s` is the intended duration.
@@ -51,7 +51,7 @@ class TrialLoss:
 
 
 class End(Enum):
-    """Ways in which a search ends, each with a sentence; facts replace the braces."""
+    """Reasons for the end of a search, each with a sentence; values replace the braces."""
 
     REACHED = "The bounds are as close as the goal requires."
     DONE = "All trials were measured."
@@ -92,12 +92,12 @@ class End(Enum):
     )
 
     def at(self, value: float = 0.0, unit: str = "", **facts: float) -> SearchOutcome:
-        """Return the outcome of a search that ends this way at a value of its range."""
+        """Return the outcome of a search that ends for this reason at a value of its range."""
         return SearchOutcome(self, self.value.format(value=value, unit=unit, **facts))
 
 
 class SearchOutcome(NamedTuple):
-    """End of a search, with a sentence for the user."""
+    """Reason for the end of a search, with a sentence for the user."""
 
     end: End
     sentence: str
@@ -118,7 +118,7 @@ class SearchOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search, with bounds in the unit of its range; None: no such bound.
+    """Result of a search: lower and upper bound, in the unit of the range; None: no bound.
 
     A search of loads has one result for each goal (RFC 9971, Goal Result). In a search of a
     count, the lower bound is that of the last search, even if this is still in progress.
@@ -132,18 +132,18 @@ class SearchResult:
 
     @property
     def is_regular(self) -> bool:
-        """Return whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
+        """Return true if both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
         return self.outcome.end is End.REACHED
 
     @property
     def relative_width(self) -> float | None:
-        """Return (upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width); None without both."""
+        """Return (upper - lower) / upper of the bounds (RFC 9971, Goal Width), or None."""
         if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
             return None
         return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
 
     def held_at_min(self) -> SearchResult:
-        """Return the result as if the range's min had held, for a search that failed there."""
+        """Return the result with the range's min as lower bound, if the search failed there."""
         if self.outcome.end is not End.LOSS_AT_MIN:
             return self
         least = self.relevant_upper_bound
@@ -155,10 +155,10 @@ Asked = Generator[ProposedTrial, TrialLoss, bool]
 
 
 class TesterLimitError(Exception):
-    """Error: all repeats of a trial were tester-limited; a method may go on at other values."""
+    """Error: all repeats of a trial were tester-limited; a method may continue at other values."""
 
     def __init__(self, result: TrialLoss) -> None:
-        """Store the result of the last of the repeats."""
+        """Store the result of the last repeat of the trial."""
         super().__init__("the tester was the limit")
         self.result = result
 
@@ -210,7 +210,7 @@ class Search:
         self._propose(lambda: next(self._steps))
 
     def answer(self, result: TrialLoss) -> None:
-        """Store the result of `trial`, and set the next one."""
+        """Store the result of the proposed trial, and propose the next trial."""
         trial = self.trial
         assert trial is not None
         self.used_s += result.intended_s + self.overhead_s
@@ -233,7 +233,7 @@ class Search:
         return self.method.result(self.stopped)
 
     def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
-        """Set the next trial, unless the method or the time has ended."""
+        """Set the next trial; end the search if the method is complete or the time is over."""
         try:
             self.trial = asked()
         except StopIteration:
@@ -258,7 +258,7 @@ class Search:
 
 
 FRAMES = 10**9  # frames of a simulated trial: enough for every loss ratio
-# limits of simulated devices, as parts of the range on the search's scale
+# limits of simulated devices, as parts of the range on a logarithmic scale
 TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)
 
 
@@ -268,7 +268,7 @@ def method_s(
     overhead_s: float = 0.0,
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> float:
-    """Return the estimated seconds of a method on devices that fail above some value.
+    """Return the estimated seconds of a search, from searches on simulated devices.
 
     A device that loses at random, or forwards less under overload, takes longer. `make` returns the
     method for a limit; `values` is the range of limits; `overhead_s` is each trial's time besides
@@ -295,8 +295,9 @@ class SearchGoal:
 
     `loss_ratio` (0 to below 1): a trial that loses more is bad. `exceed_ratio` (0 to below 1): the
     share of the duration sum that bad trials may take. `final_trial_s`: seconds of a full-length
-    trial. `duration_sum_s`: seconds of full-length trials that decide. `initial_trial_s`: seconds
-    of the first, short trials. `width`: the largest (upper - lower) / upper that ends the search.
+    trial. `duration_sum_s`: seconds of full-length trials that classify a load.
+    `initial_trial_s`: seconds of the first, short trials. `width`: the largest
+    (upper - lower) / upper that ends the search.
     """
 
     loss_ratio: float
@@ -319,7 +320,7 @@ class LoadRange:
 class LoadGrid:
     """Grid of loads from min (number 0) to max (number `top`), each a fixed ratio above the last.
 
-    So bounds of several goals are on the same loads, and one trial serves all goals.
+    All goals of a search use one grid, so that one trial serves all goals.
     """
 
     def __init__(self, loads: LoadRange, width: float) -> None:
@@ -335,7 +336,7 @@ class LoadGrid:
         return self.loads.min * math.exp(self._whole * number / self.top)
 
     def below(self, load: float) -> int:
-        """Return the number of the highest load that is at most `load`; 0 if there is none."""
+        """Return the number of the grid's highest load that is at most `load`; 0 if none is."""
         if load <= self.loads.min:
             return 0
         return min(self.top, math.floor(math.log(load / self.loads.min) / self._whole * self.top))
@@ -398,7 +399,7 @@ def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
 
 
 class RelevantBounds(NamedTuple):
-    """Numbers of RFC 9971's Relevant Lower and Upper Bound; None if no load qualifies."""
+    """Load numbers of RFC 9971's Relevant Lower and Upper Bound; None if no load qualifies."""
 
     lower: int | None
     upper: int | None
@@ -408,7 +409,7 @@ NO_BOUNDS = RelevantBounds(None, None)
 
 
 def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
-    """Return the smallest upper bound, and the largest lower bound below that.
+    """Return the smallest load that is an upper bound, and the largest lower bound below.
 
     `trials` has all trials of a load by the load (any number in the order of loads). Lower bounds
     above the smallest upper bound (loss inversion) are not relevant.
@@ -432,10 +433,11 @@ EXPANSION = 2  # factor by which an external search increases its distance
 
 
 def levels(goal: SearchGoal) -> list[tuple[SearchGoal, int]]:
-    """Return the levels of a goal, ending with the goal, and the max distance of bounds at each.
+    """Return the levels of a search for a goal, each with the max distance of the bounds.
 
-    Duration sums grow by one ratio, from the initial trial's to the goal's. The level before the
-    final one is as narrow as the final one, so that the longest trials only confirm its bounds.
+    A level is a goal with shorter trials; the last level is the goal itself. Duration sums grow by
+    one ratio, from the initial trial's to the goal's. The level before the final one is as narrow
+    as the final one, so that the longest trials only confirm its bounds.
     """
     ratio = (goal.initial_trial_s / goal.duration_sum_s) ** (1.0 / PRECEDING)
     found = [(goal, 1)]
@@ -458,15 +460,15 @@ def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
     """
     if bounds.lower is None:
         return bounds.upper == 0
-    if bounds.lower >= top:  # the tester can't offer a higher load
+    if bounds.lower >= top:  # the tester cannot offer a higher load
         return True
     return bounds.upper is not None and bounds.upper - bounds.lower <= steps
 
 
 def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
-    """Return the number of the load (0 to `top`) to measure next, as bounds are too wide.
+    """Return the number of the load (0 to `top`) to measure next, to narrow the bounds.
 
-    `bounds`: relevant bounds at this level. `hint`: those of the level before. The load is
+    `bounds`: relevant bounds at this level. `hint`: bounds of the level before. The load is
     undecided at this level, so that each trial advances the search. First comes the middle of the
     hint, if that makes the bounds narrow enough at once, then the hint's ends. Beyond these, steps
     grow (external search); between two bounds, the search halves (internal search).
@@ -494,7 +496,7 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
 
 @dataclass
 class GoalProgress:
-    """Progress of a search for one goal: its levels, and the bounds of the level before."""
+    """Progress of a search for one goal: current level, and bounds of the previous level."""
 
     levels: list[tuple[SearchGoal, int]]
     top: int  # number of the highest load that the tester can offer
@@ -525,8 +527,8 @@ class GoalProgress:
 class LoadSearch:
     """Method for `Search` with several goals: each trial is on one load grid and serves all goals.
 
-    Of the trials that the goals propose, the shortest is measured first, and of these the one at
-    the lowest load. Results are one SearchResult per goal, in the order of the goals.
+    Of the trials that the goals propose, the shortest is measured first; of equally short ones, the
+    trial at the lowest load. Results are one SearchResult per goal, in the order of the goals.
     """
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
@@ -567,7 +569,7 @@ class LoadSearch:
         )
 
     def _measure(self, load: int, seconds: float) -> Asked:
-        """Propose a trial at a load; return whether it was measured.
+        """Propose a trial at a load of the grid; return true if the trial was measured.
 
         If the tester was the limit, lower the top of the grid and return False.
         """
@@ -592,9 +594,9 @@ class LoadSearch:
             progress.top = top
 
     def _initial(self) -> Generator[ProposedTrial, TrialLoss, RelevantBounds]:
-        """Measure two or three short trials: at the max load, at its forwarded load, and beside it.
+        """Measure up to three short trials; return the bounds at which the search begins.
 
-        Return the bounds at which the search begins.
+        The trials are at the max load, at the load that the device forwarded then, and near this.
         """
         seconds = max(progress.levels[0][0].final_trial_s for progress in self._progress)
         allowed = min(goal.loss_ratio for goal in self._goals)
@@ -618,7 +620,7 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """Return the load that the device forwarded in a trial, permitted loss included."""
+        """Return the number of the load that the device forwarded, permitted loss included."""
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
@@ -653,7 +655,7 @@ class LoadSearch:
 
 
 class OneSearch:
-    """Base of methods with one result."""
+    """Base of search methods that have one result."""
 
     _lower: float | None = None
     _upper: float | None = None
@@ -661,7 +663,7 @@ class OneSearch:
     _end: SearchOutcome | None = None
 
     def result(self, stopped: SearchOutcome | None) -> tuple[SearchResult, ...]:
-        """Return the result of the trials so far."""
+        """Return the only result of the method, from the trials so far."""
         outcome = self._end or stopped or End.IN_PROGRESS.at()
         return (SearchResult(outcome, self._lower, self._upper, longest=self._longest),)
 
@@ -671,7 +673,7 @@ class FixedTrials(OneSearch):
     """Method for `Search`: one trial of `duration_s` for each given value.
 
     With `enough`, the method ends after this number of successive trials without loss, and fails if
-    that never happens.
+    this does not happen.
     """
 
     values: Sequence[float]

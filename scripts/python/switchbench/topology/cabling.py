@@ -40,12 +40,12 @@ class Neighbour:
 def lldp_neighbours(text: str) -> dict[str, Neighbour]:
     """Return the neighbour of each interface from `lldpctl -f json` output; {} for other texts.
 
-    Where an interface has several neighbours, the one that forwards frames counts: a BMC or a
-    virtual machine shares a host's port.
+    If an interface has several neighbours, the neighbour that forwards frames is returned: a BMC or
+    a virtual machine may share a host's port.
     """
     found: dict[str, list[Neighbour]] = {}
     try:
-        # lldpcli writes `interface` in two forms
+        # lldpcli writes `interface` as a list or as a mapping
         interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
         every = interfaces if isinstance(interfaces, list) else [interfaces]
         for name, seen in (item for one in every for item in one.items()):
@@ -80,9 +80,9 @@ def lldp_neighbours(text: str) -> dict[str, Neighbour]:
 
 
 def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
-    """Return the state of a port's cable against LLDP.
+    """Return a text that compares a port's cable in the site with the cable that LLDP reports.
 
-    None where the site names no switch for it.
+    None if the site names no switch for the port.
     """
     if port.switch is None:
         return None
@@ -123,14 +123,14 @@ class Cabling:
 
 
 def tidy(name: str) -> str:
-    """Return a name in which each run of characters that topologies do not allow is one `-`."""
+    """Return a name that topology files allow: `-` replaces invalid characters."""
     return _NO_NAME.sub("-", name).strip("-._")[:_LONGEST] or "unnamed"
 
 
 def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return a unique name per key from (key, name) pairs.
 
-    A shared name gets the key's end appended.
+    A name of several keys gets the end of the key appended.
     """
     pairs = list(names)
     wanted = [tidy(name) for _, name in pairs]
@@ -212,7 +212,7 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
         *cabling.remarks,
     ]
     lines = "".join(f"# {line}\n" for line in head)
-    # None: one line for each innermost list or mapping
+    # default_flow_style None: one line for each innermost list or mapping
     text = yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, width=2**31)
     return f"{lines}\n{text}"
 
@@ -228,9 +228,10 @@ _MEDIUM = re.compile(r"(\d{1,9})(?:p(\d{1,9}))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)", re
 
 
 def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
-    """Return LLDP outputs by device: of one, or of several with `==> HOST <==` before each.
+    """Return the LLDP output of each device in a text.
 
-    `name` is the device of an output without such a line; "" where it is unknown.
+    Several outputs have a line `==> HOST <==` before each. `name` is the device of an output
+    without such a line; "" if the device is unknown.
     """
     lines = said.splitlines()
     if _HEADER.fullmatch(next((line for line in lines if line.strip()), "")):
@@ -249,7 +250,7 @@ def read_lldp(
     interfaces: Sequence[str] = ("*",),
     rate_bps: int | None = None,
 ) -> Cabling:
-    """Return the hosts, switches and cables that LLDP outputs, by device, describe.
+    """Return the hosts, switches and cables that the LLDP outputs of devices describe.
 
     `switch_outputs` are devices whose outputs are those of switches, `interfaces` the name patterns
     of host interfaces to include, `rate_bps` is the rate of links for which LLDP reports none.
@@ -274,7 +275,7 @@ def read_lldp(
         for name, neighbour in found.items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):
                 where, ends = f"{source}: {device} {name}", (neighbour, *neighbour.rivals)
-                # Of several devices that may be at the cable's end, one has an output.
+                # If several devices may be at the cable's end, the device that has an output is.
                 likely = [end for end in ends if end.switch in texts] if len(ends) > 1 else ends
                 if len(likely) != 1:
                     raise ConfigurationError(
@@ -318,7 +319,7 @@ def read_lldp(
 
 
 def below_headers(lines: Iterable[str]) -> dict[str, str]:
-    """Return the text below each `==> NAME <==`, as `head -v` writes them."""
+    """Return, by name, the text below each line `==> NAME <==`, as `head -v` writes it."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:

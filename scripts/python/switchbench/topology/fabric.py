@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Network as a graph of hosts, switches and links, and the routes of its flows.
 
-A flow takes a shortest path; equal paths are distributed by destination. Where hosts forward, a
-path passes as few of them as possible, and then as few switches.
+A flow takes a shortest path; equal paths are distributed by destination. If hosts forward, a
+path passes as few hosts as possible, and then as few switches as possible.
 
 A direction of a link is a resource with a number; a path is a row of resources. Frames to one host
 take one path from any place, as in a forwarding table by destination. Among several equal paths the
-d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo their number.
+d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo the number of paths.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Graph: TypeAlias = "networkx.Graph[str]"
 class Fabric:
     """Network graph: hosts, switches and the links between them.
 
-    Frames pass through switches. They pass through hosts only where these are `routers`, as in a
+    Frames pass through switches. They pass through a host only if it is one of `routers`, as in a
     network whose nodes forward IP (Salmon et al. 1998, section 2.1).
 
     Attributes
@@ -48,7 +48,7 @@ class Fabric:
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise TopologyError where the hosts, switches and links cannot be a network."""
+        """Raise TopologyError if the hosts, switches and links do not form a network."""
         names = Counter([*self.hosts, *self.switches])
         mistakes = [f"name {name} is used {n} times" for name, n in names.items() if n > 1]
         if len(self.hosts) < 2:
@@ -76,7 +76,7 @@ class Fabric:
     @cached_property
     def graph(self) -> Graph:
         """Return the network as a networkx graph with `rate_bps` and `cables` on its edges."""
-        import networkx  # a sixth of a second, and most commands draw and cut nothing
+        import networkx  # takes a sixth of a second, and few commands need it
 
         graph: Graph = networkx.Graph()
         graph.add_nodes_from(self.hosts)
@@ -92,7 +92,7 @@ class Fabric:
 
 
 def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
-    """Return all places that frames from `start` can reach through `transit`."""
+    """Return all hosts and switches that frames from `start` can reach through `transit`."""
     seen = {start}
     waiting = [start]
     while waiting:
@@ -148,7 +148,8 @@ class Routes:
             np.array([self._place[end] for end in near[name] if end in self._place], dtype=np.int32)
             for name in self._places
         ]
-        # By rank: the place where frames enter, the cable to it and back (a place has none).
+        # For each rank: the place where its frames enter, and the cable to this place and back. A
+        # host that is a place itself has no such cable.
         count = len(fabric.hosts)
         self._gate = np.zeros(count, dtype=np.int32)
         self._up, self._down = (np.full(count, self.nothing, dtype=np.int32) for _ in range(2))
@@ -162,7 +163,7 @@ class Routes:
         self._ways = self._walked(self._next_places())
 
     def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
-        """Return the path of each flow, given by ranks."""
+        """Return the path of each flow; flows are given by ranks."""
         way = self._gate[sources].astype(np.intp) * len(self._gate) + destinations
         # Stored by columns, because models read one column after the other.
         found = np.empty((len(self._ways) + 2, len(sources)), dtype=np.int32)
@@ -185,19 +186,19 @@ class Routes:
         return turned
 
     def _next_places(self) -> Paths:
-        """Return the next place for each place and destination.
+        """Return the next place on the path from each place to each destination.
 
-        The place itself at the destination.
+        At the destination, the next place is the place itself.
         """
-        from scipy.sparse import coo_array, csgraph  # a fifth of a second
+        from scipy.sparse import coo_array, csgraph  # takes a fifth of a second
 
         count = len(self._places)
         passes = np.array([name in self.fabric.transit for name in self._places])
-        # Of going there: a host that forwards costs more than any number of switches.
+        # Cost of a step to a place: a host that forwards costs more than any number of switches.
         routers = [name in self.fabric.routers for name in self._places]
         cost = np.where(routers, float(count), 1.0)
-        # From each goal backwards. What lets nothing pass is a goal of its own number: no way to
-        # another goal goes on from there.
+        # Distances are computed backwards from each goal. A place through which no frame passes has
+        # a second number as a goal, so that no path to another goal leads through it.
         begins = np.arange(count) + count * ~passes
         near = list(map(len, self._adjacent))
         edges = np.repeat(begins, near), np.concatenate(self._adjacent)
@@ -239,7 +240,7 @@ class Routes:
                 break
             steps.append(link[at, then].ravel())
             at = then
-        stranded = at != self._gate  # a host has no way to another, which no router makes good
+        stranded = at != self._gate  # places without a path to the destination
         if stranded[np.unique(self._gate)].any():
             source, destination = np.argwhere(stranded[self._gate])[0]
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
@@ -250,8 +251,8 @@ class Routes:
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
     """Return the fabric of a topology.
 
-    A link without a rate limit counts as `unlimited_bps`. Raise TopologyError where this is None,
-    because nothing can be computed then.
+    A link without a rate limit gets the rate `unlimited_bps`. Raise TopologyError if
+    `unlimited_bps` is None, because no rate can be predicted then.
     """
     switched = [node for node in topology.nodes if node.module]
     if unlimited_bps is None:
@@ -283,7 +284,7 @@ def wiring(topology: Topology) -> Wiring:
 
 
 def wired(site: Site, topology: Topology) -> Site:
-    """Return a site whose ports have the switches of a topology, where the site names none.
+    """Return a site in which a port without a switch has the switch that a topology names.
 
     If the site names another switch than the topology, the site's switch is used, and a sentence
     reports the difference. A host on several switches needs the wiring of the site: the topology

@@ -33,13 +33,13 @@ _FAULTS = Literal["drop", "duplicate", "reorder", "corrupt", "wrong-port", "floo
 
 
 class TopologyKeys(BaseModel):
-    """Base of all mappings in a topology file: unknown keys are errors."""
+    """Base of the models of mappings in a topology file: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Collapse(TopologyKeys):
-    """Collapse of a modelled switch: lower capacity above a percentage of its ports' rates."""
+    """Lower capacity of a modelled switch whose load exceeds a percentage of its ports' rates."""
 
     above_percent: _Percent
     to_percent: _Percent
@@ -83,7 +83,7 @@ class Fault(TopologyKeys):
 
     @property
     def places(self) -> list[str]:
-        """Return the ports that the fault names."""
+        """Return the ports, as node names, that the fault names."""
         return [name for name in (self.in_, self.out, self.to, self.port) if name is not None]
 
 
@@ -110,7 +110,7 @@ class Behaviour(TopologyKeys):
 
 
 class DeviceKeys(TopologyKeys):
-    """Device under test: its ports, port groups, and whether VLANs and cables chain them."""
+    """Keys of the device under test: ports, port groups, and `chain` for ports in series."""
 
     name: str | None = None
     ports: str | list[str]  # node sets
@@ -148,7 +148,7 @@ class TopologyError(ConfigurationError):
 
 @dataclass(frozen=True)
 class AttachedHost:
-    """Host of a topology, on one switch port, or in a routed lab possibly on none."""
+    """Host of a topology on one switch port; in a routed lab, possibly on no switch."""
 
     name: str
     index: int  # position in the order of the file, from 1
@@ -175,7 +175,7 @@ class Bundle:
         return f"{self.a}-{self.b}"
 
 
-# Any part with a rate and a queue: a node on a switch, a trunk, a link between nodes.
+# Part of a topology with a rate and a queue: a node on a switch, a trunk, a link between nodes.
 Cable: TypeAlias = AttachedHost | Bundle
 
 
@@ -282,11 +282,11 @@ class Shaper:
     def burst_bytes(self) -> int:
         """Return the depth of the token bucket: the bytes that may pass at once after an idle time.
 
-        16 ms of line rate, unless the topology sets less. Where cores are shared, the timer's
-        softirq waits for some time slices, and the link must not lose rate by this: beside
-        compilers, 4 ms lost up to 1 % at 100M, and 8 ms lost up to 6 % of an uplink of 10M. A
-        window of 2 s that begins after an idle time shows at most 0.8 % too much; one that begins
-        after a warm-up at full load shows nothing. The depth is at least two frames.
+        The depth is 16 ms of line rate and at least two frames, unless the topology sets a burst.
+        On shared cores the timer's softirq may run some time slices late, and the link must not
+        lose rate by this: beside compilers, a depth of 4 ms lost up to 1 % at 100M, and 8 ms lost
+        up to 6 % of an uplink of 10M. A window of 2 s that begins after an idle time measures at
+        most 0.8 % too much; a window that begins after a warm-up at full load has no such error.
         """
         if self.burst is not None:
             return self.burst
@@ -295,7 +295,7 @@ class Shaper:
 
 
 # --- device under test ----------------------------------------------------------------------------
-# Its port names, and the ports to which host ports are cabled.
+# Port names of the device under test, and the device ports to which host ports are cabled.
 
 
 MOST_PORTS = 4096
@@ -347,7 +347,7 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
     device
         The device under test.
     places
-        By host port, the device's port that it is cabled to.
+        Device port to which each host port is cabled.
     """
     if len(places) > len(device.ports):
         raise ValueError(

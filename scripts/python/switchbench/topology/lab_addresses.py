@@ -6,8 +6,8 @@ Values that differ by node are made from the node's position i (from 1, 16 bits)
 | what | value | why |
 | --- | --- | --- |
 | eth0, the kernel's addresses | 198.18.i.i/16, 2001:2:0:1::i/64 | RFC 2544, RFC 5180: benchmarks |
-| eth0, the benchmark's own | 198.19.i.i/16, 2001:2:0:2::i/64 | the kernel would answer its own |
-| its MAC address | 02:53:42:00:i:i | locally administered, "SB" |
+| eth0, for raw frames | 198.19.i.i/16, 2001:2:0:2::i/64 | no kernel answers for these |
+| eth0, MAC for raw frames | 02:53:42:00:i:i | locally administered, "SB" |
 | ctl0 | 100.64.i.i/16 | RFC 6598: no clash with a site's addresses |
 
 In a routed lab (devices.py) the kernel's address is on the loopback interface, with 32 bits, and
@@ -74,12 +74,12 @@ class LabNode:
 
 
 def namespace_name(lab: str, node: str) -> str:
-    """Return the name of a node's namespace; the node name `switch` stands for the switch."""
+    """Return the name of a lab node's network namespace; the node `switch` is the switch."""
     return f"sb-{lab}-{node}"
 
 
 def switch_name(lab: str) -> str:
-    """Return the name of the namespace with the modules, the trunks and all shapers."""
+    """Return the name of the namespace with a lab's switch modules, trunks and shapers."""
     return namespace_name(lab, "switch")
 
 
@@ -104,7 +104,7 @@ def control_port(node: AttachedHost) -> str:
 
 
 def trunk_ends(position: int) -> tuple[str, str]:
-    """Return the names of a trunk's two ends in the switch's namespace.
+    """Return the interfaces at a trunk's two ends, in the switch's namespace.
 
     `position` is the trunk's index in the topology.
     """

@@ -61,11 +61,11 @@ def find(name_or_path: str | Path) -> Path:
 
 
 def load(name_or_path: str | Path, overrides: Mapping[str, object] | None = None) -> Topology:
-    """Read a topology by its file's path or by its name, changed by `overrides`.
+    """Return the topology of a file, given by its path or name, changed by `overrides`.
 
     Overrides are the keys of a topology file. They replace the file's, except that
     - `rate` is the rate of every node, whatever its entry in the file says;
-    - `nodes` may be a number: that many nodes in all, the same share on each entry;
+    - `nodes` may be a number: that many nodes in total, with an equal share for each entry;
     - `overrides` (of single nodes) are added to the file's, and so are the keys of `model`.
     """
     path = find(name_or_path)
@@ -84,7 +84,7 @@ def parse(
 ) -> Topology:
     """Return a topology from a parsed document.
 
-    `where` is the prefix of each error sentence.
+    `where` is the prefix of each error message.
     """
     if not isinstance(document, dict):
         raise TopologyError(f"{where}: is not a topology: a mapping of keys is needed")
@@ -104,7 +104,7 @@ def parse(
         raise TopologyError(f"{where}: {error}") from None
 
 
-# Words for pydantic's kinds of error; others have the value that was found, and pydantic's words.
+# Messages for pydantic's types of error. Other types get the found value and pydantic's message.
 _WORDS = {
     "extra_forbidden": "unknown key",
     "missing": "is missing",
@@ -246,7 +246,7 @@ def _first(*values: int | None) -> int | None:
 
 
 def _rate_bps(where: str, *rates: int | None) -> int:
-    """Return the first of the given rates that is set."""
+    """Return the first given rate that is not None; raise TopologyError if all are None."""
     rate_bps = _first(*rates)
     if rate_bps is None:
         raise TopologyError(f"{where}: has no rate, and the topology has no `rate` either")
@@ -254,7 +254,7 @@ def _rate_bps(where: str, *rates: int | None) -> int:
 
 
 def _bundles(file: File, nodes: Collection[str]) -> tuple[tuple[Bundle, ...], tuple[Bundle, ...]]:
-    """Return the trunks and the links of a topology file, whose nodes are given by name.
+    """Return the trunks and the links of a topology file; `nodes` has the names of its nodes.
 
     In a site a link may also join a node with a further switch.
     """
@@ -308,7 +308,7 @@ class Parts:
         self._part: dict[str, str] = {}
 
     def root(self, place: str) -> str:
-        """Return the place that stands for all places joined with the given one."""
+        """Return the representative of the set of joined places that contains a given place."""
         while (above := self._part.get(place, place)) != place:
             place = above
         return place
@@ -321,10 +321,10 @@ class Parts:
 
 
 def _mistakes(file: File, topology: Topology) -> Iterator[str]:
-    """Yield what a lab cannot represent: loops and separate parts, limits, keys of the model.
+    """Yield a sentence for each mistake in a topology: loops, separate parts, exceeded limits.
 
-    A trunk must not close a loop between modules, and a path over trunks and forwarding nodes joins
-    all nodes. Of the queues that cannot hold one frame only the first is named.
+    A trunk must not close a loop between modules, and a path over trunks and forwarding nodes must
+    join all nodes.
     """
     routed, is_model, loops, parts = file.kind == ROUTED, file.kind == MODEL, Parts(), Parts()
     if file.kind != SITE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Suites of standard documents by name, read from YAML declarations, with their measures.
+"""Standard test suites by name, read from YAML declarations, and the measures of suites.
 
 A declaration is a YAML file in this folder; it may use the anchors of shared.yaml.
 Declarations refer to functions by name: flows (declaration.py), choices of trials (methods.py),
@@ -31,7 +31,7 @@ _BETTER = {"more": MORE, "less": LESS, "neither": NEITHER}
 
 
 def _function(said: Any) -> Any:
-    """Return the function of a name such as `EXTRA.search`, or the result of a call in YAML."""
+    """Return the function that YAML names, such as `EXTRA.search`, or the result of its call."""
     if isinstance(said, dict):
         [(name, arguments)] = said.items()
         made = _FUNCTIONS[name]
@@ -41,7 +41,7 @@ def _function(said: Any) -> Any:
 
 
 def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Value]:
-    """Yield the columns of a declaration, from nested lists and filled-in templates."""
+    """Yield the table columns of a declaration; nested lists and templates are expanded."""
     for entry in entries:
         if isinstance(entry, list):
             yield from _values(entry, templates)
@@ -56,7 +56,7 @@ def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Va
 
 
 def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
-    """Create a subtest from its YAML entry; `prefix` begins the keys of its rows and columns."""
+    """Return a subtest from its YAML entry, whose `prefix` begins the keys of table columns."""
     entry = {"section": "", "variants": None, **entry}
     prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"], templates))
     named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
@@ -74,7 +74,7 @@ def _suite(name: str) -> Suite:
     texts = ((_FOLDER / f"{file}.yaml").read_text("utf-8") for file in ("shared", name))
     data: dict[str, Any] = yaml.load("".join(texts), Loader=_LOADER)
     templates = data.pop("shared")["templates"]
-    for key in ("forwarding", "extra_frames"):  # entries that exist only for their anchors
+    for key in ("forwarding", "extra_frames"):  # entries that exist only for their YAML anchors
         data.pop(key, None)
     for key in ("sizes", "lab_sizes", "uses", "deviations"):
         data[key] = tuple(data.get(key, ()))
@@ -90,7 +90,7 @@ SUITES = {name: _suite(name) for name in ("ndr-pdr", "rfc2544", "rfc9004", "rfc2
 
 @cache
 def suite_measures() -> Mapping[str, Measure]:
-    """Return the measures of a suite's results for clauses, such as `rfc2544.throughput`."""
+    """Return the measures of all suites that clauses can use, such as `rfc2544.throughput`."""
     found = {}
     for suite in SUITES.values():
         for subtest in suite.subtests:

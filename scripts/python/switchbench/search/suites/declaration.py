@@ -20,14 +20,15 @@ PREAMBLE_BYTES = 8  # preamble 7, start delimiter 1 (IEEE 802.3)
 OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # with the interframe gap
 
 LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
-# max ratio of an offered rate to a received one; windows differ by less
+# ratio of offered to received rate above which a port is overloaded; windows differ by less
 MORE_OFFERED = 1.01
 # Max lost frames per late frame of a stream: if senders stall, a lab's switch stalls too (1.33 were
 # measured).
 LATE_MARGIN = 1.5
-# A trial at this part of a load, or more, shows how many late frames do no harm at the load.
+# A trial at no less than this part of a load shows the number of late frames that cause no loss at
+# the load.
 HARDLY_LOWER = 0.99
-EXACT_FRAMES = 1  # permitted lateness of a burst's sender: results are exact to one frame
+EXACT_FRAMES = 1  # permitted late frames of a burst's sender: results are exact to one frame
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -41,18 +42,17 @@ def _parameter(
     most: float = 2_592_000.0,
     whole: bool = False,
 ) -> Any:
-    """Declare a suite parameter, with its limits and its text in doc/reference/standards.md."""
+    """Declare a suite's parameter: default, limits, and text for doc/reference/standards.md."""
     limits = {"min": least, "max": most, "whole": whole}
     return field(default=default, metadata={"about": about, **limits})
 
 
 @dataclass(frozen=True)
 class SuiteParameters:
-    """Parameters of suites: values in the documents, shortened by a lab's profile.
+    """Parameters of standard test suites, such as the length of a trial in seconds.
 
-    Times in seconds.
-
-    A configuration sets them by name below `suite_parameters`.
+    Each suite has the values of its document, and shorter values for a lab. A configuration sets
+    parameters by name below `suite_parameters`.
     """
 
     trial_s: float = _parameter(60.0, "length of a trial")  # RFC 2544, 24; RFC 2889: 30
@@ -97,9 +97,9 @@ class SuitePoint:
 
     @property
     def max_fps(self) -> float | None:
-        """Return the theoretical maximum of a port in frames/s.
+        """Return the theoretical max rate of a port in frames/s.
 
-        None where its line rate is unknown.
+        None if the port's line rate is unknown.
         """
         return self.line_bps / (8 * (self.size + OVERHEAD_BYTES)) if self.line_bps else None
 
@@ -109,7 +109,7 @@ class SuitePoint:
         return len({source for source, _ in self.flows})
 
     def receivers(self, *, congested: bool) -> list[str]:
-        """Return the receiving ports of groups of four: the congested or the uncongested ones."""
+        """Return the congested or the uncongested receiving ports, in groups of four ports."""
         flows_of = Counter(source for source, _ in self.flows)
         full = {destination for source, destination in self.flows if flows_of[source] == 1}
         every = {destination for _, destination in self.flows}
@@ -126,7 +126,7 @@ class SuitePoint:
 class PortFacts:
     """Frames for one port in a trial: offered, lost, and their rates."""
 
-    offered: int  # frames sent to it
+    offered: int  # frames sent to the port
     lost: int
     delivered_fps: float | None  # within the window
     offered_fps: float | None = None  # rate of its senders, within their windows
@@ -153,7 +153,7 @@ class TrialFacts:
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
     rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # round trip of probes
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    late_frames: int = 0  # frames sent too late by the sender with the most of them
+    late_frames: int = 0  # max over senders of frames that were sent too late
     late_total: int = 0  # late frames of all senders together
     learned_late: bool = False  # addresses were announced at a lower rate than intended
     last_gap_s: float | None = None  # for a falling load: send time of the frame after the last gap
@@ -170,18 +170,18 @@ class TrialFacts:
         return 100.0 * self.lost / self.offered if self.offered else None
 
 
-Earlier = Mapping[str, Row]  # row of each subtest at the same size
+Earlier = Mapping[str, Row]  # result of each earlier subtest at the same size
 MethodOf = Callable[[SuitePoint, Earlier], SearchMethod | str]
 
 
 @dataclass(frozen=True)
 class SubtestTrials:
-    """Trials of a subtest at one point, and the result of its search."""
+    """Trials of a subtest at one setting, and the results of the subtest's search."""
 
     point: SuitePoint
     earlier: Earlier
     results: Sequence[SearchResult]  # results of the search method
-    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
+    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # not tester-limited
 
     @property
     def facts(self) -> list[TrialFacts]:
@@ -208,17 +208,17 @@ class Variant:
 
     name: str
     flows: tuple[Flow, ...]
-    extra: int = 0  # number of flows at the end that oversubscribe the others at a low load
+    extra: int = 0  # number of last flows, which at a low load oversubscribe a port
     stateful: tuple[int, ...] = ()  # ports that send by TCP at the max rate, to one receiver
 
 
 class Excluded(str):
-    """Reason why a document excludes a point, so that its result is not missing."""
+    """Reason why a standard excludes a setting, so that no result is expected there."""
 
 
 @dataclass(frozen=True)
 class Subtest:
-    """Test of a document: its flows, method, formulas and columns."""
+    """Test of a standard document: flows, search method, formulas and table columns."""
 
     name: str
     section: str
@@ -226,8 +226,8 @@ class Subtest:
     about: str
     # function from a number of ports to traffic matrices; None: any pattern
     variants: Callable[[int], Iterator[Variant]] | None
-    method: MethodOf  # search method, or the reason why there is none
-    rows: Callable[[SubtestTrials], Row | Rows]  # values of its columns; None: missing
+    method: MethodOf  # function that returns a search method, or why there is none
+    rows: Callable[[SubtestTrials], Row | Rows]  # values of columns; None: missing
     values: tuple[Value, ...]
     # quantity that its trials vary: load, overload, burst, addresses, rate, size
     quantity: str = "load"
@@ -236,7 +236,7 @@ class Subtest:
     resets: bool = False  # true where its trials reset the device
     by_name: bool = False  # true where it runs only if the user names it
     ports_min: int = 2
-    ports_step: int = 1  # the number of ports grows in steps of this
+    ports_step: int = 1  # the number of ports is a multiple of this
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that make a trial fail
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     # Function from the searched value to a burst's frames, at a port with the whole load.
@@ -257,11 +257,11 @@ class Subtest:
         """Return whether a trial is void because late frames may have decided its result.
 
         Senders send late frames at line rate. A burst at line rate cannot catch up: buffers drain
-        while its sender stalls, so that no loss proves nothing. In all other trials, up to all late
-        frames may be lost because they come in clumps. There are two exceptions: a port was offered
-        more than it ever received, or as many late frames did no harm at a slightly lower load.
-        `most` has each port's greatest received rate in frames/s; `harmless` is the greatest number
-        of late frames in such a trial.
+        while its sender stalls, so that a trial without loss proves nothing. In all other trials,
+        all late frames may be lost, because they are sent back to back. There are two exceptions:
+        a port was offered more than it ever received, or as many late frames caused no loss at a
+        slightly lower load. `most` has each port's max received rate in frames/s. `harmless` is the
+        max number of late frames in a trial without loss at a slightly lower load.
         """
         if self.quantity == "rate" and facts.learned_late:
             return True
@@ -280,7 +280,7 @@ class Subtest:
 
     @property
     def two_transports(self) -> bool:
-        """Return whether some ports send by TCP while others send frames."""
+        """Return true if some ports send by TCP while others send frames."""
         return self.variants is not None and any(
             variant.stateful for variant in self.variants(self.ports_min)
         )
@@ -315,14 +315,14 @@ class Suite:
     uses: tuple[str, ...]  # names of the parameters that the suite uses
     statements: tuple[Statement, ...]
     deviations: tuple[str, ...]
-    # By subtest that can't run here: the reason, such as a missing kind of port or transport.
+    # Reason why a subtest cannot run here, by name of the subtest: a missing kind of port, ...
     refused: Mapping[str, str] = field(default_factory=dict)
     lab_sizes: tuple[int, ...] = ()  # fewer sizes for a lab; empty: all
     load_percent: float | None = 100.0  # None: the load of the profile
 
     @property
     def is_free(self) -> bool:
-        """Return whether the user chooses the traffic."""
+        """Return true if the user, not the suite, chooses the traffic."""
         return all(each.variants is None for each in self.subtests)
 
     def subtest(self, name: str | None) -> Subtest:
@@ -430,7 +430,7 @@ def shifted_groups(ports: int) -> Iterator[Variant]:
 
 
 def to_fewer(ports: int) -> Iterator[Variant]:
-    """Yield N - 1 ports to one, N - 2 to two, ... two to N - 2 (RFC 8239, 4.2)."""
+    """Yield flows from N - 1 ports to one, from N - 2 to two, ... (RFC 8239, 4.2)."""
     for receivers in range(1, ports - 1):
         senders = ports - receivers
         flows = _across(range(senders), range(senders, ports))
@@ -445,7 +445,10 @@ def to_each(ports: int) -> Iterator[Variant]:
 
 
 def incast(ports: int) -> Iterator[Variant]:
-    """Yield 1 to N - 2 TCP ports and one UDP port to the last, then the reverse (RFC 8239, 6.2)."""
+    """Yield flows to the last port from several TCP ports and one UDP port (RFC 8239, 6.2).
+
+    The number of TCP ports is 1 to N - 2. Variants with one TCP port and several UDP ports follow.
+    """
     more = [(stateful, 1) for stateful in range(1, ports - 1)]
     for stateful, stateless in more + [(1, stateless) for stateless in range(2, ports - 1)]:
         senders = stateful + stateless
@@ -457,23 +460,29 @@ def incast(ports: int) -> Iterator[Variant]:
 
 
 def _numbers(first: int, end: int) -> str:
-    """Return port numbers from `first` to before `end` in words, counted from 1."""
+    """Return a range of port indices as text with numbers from 1: `ports 1 to 3` for 0, 3."""
     return f"port {end}" if end == first + 1 else f"ports {first + 1} to {end}"
 
 
 def first_ports(_ports: int) -> Iterator[Variant]:
-    """Yield port 1 at line rate and port 3 at 1 %, both to port 2 (procedure 1)."""
+    """Yield flows to port 2: port 1 at line rate, port 3 at 1 % (RFC 8239, 3, procedure 1)."""
     yield _oversubscribed([(0, 1)], [(2, 1)])
 
 
 def each_port(ports: int) -> Iterator[Variant]:
-    """Yield three ports as in procedure 1, shifted from the first to the last (procedure 2)."""
+    """Yield flows from two ports to the port between them, for each three ports in a row.
+
+    RFC 8239, 3, procedure 2.
+    """
     for first in range(ports - 2):
         yield _oversubscribed([(first, first + 1)], [(first + 2, first + 1)])
 
 
 def port_pairs(ports: int) -> Iterator[Variant]:
-    """Yield pairs at line rate, two of which the last two ports oversubscribe (procedure 3)."""
+    """Yield port pairs at line rate, two of which the last two ports oversubscribe.
+
+    RFC 8239, 3, procedure 3.
+    """
     [pairs] = one_way_pairs(ports - 2)
     for (_, one), (_, two) in pairwise(pairs.flows):
         yield _oversubscribed(pairs.flows, [(ports - 2, one), (ports - 1, two)])
@@ -485,7 +494,7 @@ def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
 
 
 def extra_share(parameters: SuiteParameters) -> float:
-    """Return the oversubscribing port's load as a share of line rate (0 to 1)."""
+    """Return the load of a port that oversubscribes another as a share of line rate (0 to 1)."""
     return parameters.oversubscription_percent / LINE_RATE_PERCENT
 
 

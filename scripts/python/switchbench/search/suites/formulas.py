@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Formulas of suites: from a subtest's trials to the rows of its table."""
+"""Formulas of standard test suites: functions from a subtest's trials to its table rows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .declaration import (
 FALLS_TO = 0.5  # part of the overload to which the load falls
 
 
-ERRORED_SIZES = (36, 63, 1519, 9018)  # smallest: headers, signature and FCS
+ERRORED_SIZES = (36, 63, 1519, 9018)  # the smallest holds headers, signature and FCS
 
 
 LATENCY_PARTS = (0.1, 0.5, 0.9)  # loads of latency trials, as parts of NDR
 
 
 def loads_of_latency(ndr: float) -> list[float]:
-    """Return the loads of the latency trials after the search; [] without an NDR."""
+    """Return the loads of the latency trials after a search for the NDR; [] without an NDR."""
     return [part * ndr for part in LATENCY_PARTS if ndr]
 
 
@@ -57,7 +57,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def spread(key: str, values: Iterable[float | None]) -> Row:
-    """Return a row with mean, min, max and variation of a repeated measure."""
+    """Return a table row with mean, min, max and variation of a repeated measure."""
     observed = known(values)
     return {
         key: mean(observed),
@@ -78,7 +78,7 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
 
 
 def throughput_percent(earlier: Earlier) -> float | str:
-    """Return the throughput at this frame size in % of line, or why there is none."""
+    """Return the earlier result of the throughput in % of line, or a sentence if it is missing."""
     found = earlier.get("throughput", {}).get("throughput_percent")
     if found is None:
         return "Not measured: throughput has no result at this size."
@@ -86,7 +86,7 @@ def throughput_percent(earlier: Earlier) -> float | str:
 
 
 def throughput_row(measured: SubtestTrials) -> Row:
-    """Return the row of the throughput; if no trial fails, this is the max load."""
+    """Return the table row of the throughput, which is the max load if no trial fails."""
     point, [result] = measured.point, measured.results
     usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
     percent = result.relevant_lower_bound if usable else None
@@ -126,7 +126,7 @@ def capped(measured: SubtestTrials) -> str:
 
 
 def burst_row(measured: SubtestTrials) -> Row:
-    """Return the row of back-to-back bursts over all searches."""
+    """Return the table row of the longest back-to-back bursts, over all searches."""
     longest = measured.results[0].longest
     return spread("back_to_back", longest) | {
         "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
@@ -135,7 +135,7 @@ def burst_row(measured: SubtestTrials) -> Row:
 
 
 def buffer_time_row(measured: SubtestTrials) -> Row:
-    """Return the row of back-to-back bursts with the buffer time (RFC 9004, 6.4)."""
+    """Return the table row of back-to-back bursts with the buffer time (RFC 9004, 6.4)."""
     row, percent = burst_row(measured), throughput_percent(measured.earlier)
     mean, max_fps = row["back_to_back"], measured.point.max_fps
     if mean is not None and max_fps is not None and not isinstance(percent, str):
@@ -149,7 +149,7 @@ def buffer_time_row(measured: SubtestTrials) -> Row:
 
 
 def learning_rate_row(measured: SubtestTrials) -> Row:
-    """Return the row of the address learning rate."""
+    """Return the table row of the address learning rate."""
     [found] = measured.results
     return {
         "address_learning_rate": None if capped(measured) else found.relevant_lower_bound,
@@ -160,7 +160,7 @@ def learning_rate_row(measured: SubtestTrials) -> Row:
 
 
 def address_row(measured: SubtestTrials) -> Row:
-    """Return the row of the address capacity; each other port has an address in the table too."""
+    """Return the table row of the address capacity, with the addresses of all other ports."""
     [found] = measured.results
     in_table = (found.relevant_lower_bound or 0) + len(measured.point.ports) - 1
     return {
@@ -171,7 +171,7 @@ def address_row(measured: SubtestTrials) -> Row:
 
 
 def latency_at_throughput_row(measured: SubtestTrials) -> Row:
-    """Return the rows of latency.
+    """Return the table row of latency at the throughput, by the standard's definitions.
 
     One frame time is subtracted for bit-forwarding devices, two for store-and-forward devices (RFC
     1242).
@@ -187,7 +187,7 @@ def latency_at_throughput_row(measured: SubtestTrials) -> Row:
 
 
 def loss_rows(measured: SubtestTrials) -> Rows:
-    """Return one row of loss for each load, the highest load first."""
+    """Return one table row of loss for each load, the highest load first."""
     return [
         {
             "load_percent": proposed.value,
@@ -200,7 +200,7 @@ def loss_rows(measured: SubtestTrials) -> Rows:
 
 
 def recovery_row(measured: SubtestTrials) -> Row:
-    """Return the row of the recovery time.
+    """Return the table row of the recovery time.
 
     The recovery time ends with the last lost frame, one interval before the frame after the last
     gap.
@@ -227,7 +227,7 @@ BACK_S = 0.1  # last seconds of a trial's traffic in which no frame may be lost
 
 
 def no_reset(measured: SubtestTrials) -> str:
-    """Return why the trials do not contain a whole reset of the device; "" if they do."""
+    """Return a sentence if the trials do not contain a complete reset of the device, else ""."""
     if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
     silent = [facts.silent_s for facts in measured.facts if facts.silent_s is not None]
@@ -242,7 +242,7 @@ def no_reset(measured: SubtestTrials) -> str:
 
 
 def reset_row(measured: SubtestTrials) -> Row:
-    """Return the row of the reset time; without a value if a reset was not complete."""
+    """Return the table row of the reset time; without a value if a reset was not complete."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
@@ -250,7 +250,7 @@ def reset_row(measured: SubtestTrials) -> Row:
 
 
 def forwarding_row(measured: SubtestTrials) -> Row:
-    """Return the row of throughput and forwarding rates, over all trials of the search."""
+    """Return the table row of throughput and forwarding rates, over all trials of the search."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
@@ -267,7 +267,7 @@ def forwarding_row(measured: SubtestTrials) -> Row:
 
 
 def congestion_row(measured: SubtestTrials) -> Row:
-    """Return the row of congestion control: the worst value over trials and groups.
+    """Return the table row of congestion control: the worst value over trials and groups.
 
     Loss at a port that is not congested is head-of-line blocking.
     """
@@ -290,7 +290,7 @@ def congestion_row(measured: SubtestTrials) -> Row:
 
 
 def errored_rows(measured: SubtestTrials) -> Rows:
-    """Return one row for each errored frame size; empty if the ports could not send it."""
+    """Return one table row for each errored frame size; without counts if it was not sent."""
     counts = {
         proposed.value: {
             "errored_offered": facts.offered,
@@ -303,7 +303,7 @@ def errored_rows(measured: SubtestTrials) -> Rows:
 
 
 def line_row(measured: SubtestTrials) -> Row:
-    """Return the row of a line-rate test; jitter is PDV (RFC 5481): delays less the minimum."""
+    """Return the table row of a line-rate test; jitter is PDV (RFC 5481): delays minus the min."""
     point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
     whole = point.max_fps and point.max_fps * receivers
@@ -326,7 +326,7 @@ def line_row(measured: SubtestTrials) -> Row:
 
 
 def microburst_row(measured: SubtestTrials) -> Row:
-    """Return the row of the longest bursts, with the numbers of ports."""
+    """Return the table row of the longest bursts, with the numbers of sources and receivers."""
     if capped(measured):
         return {}
     point, longest = measured.point, measured.results[0].longest
@@ -340,7 +340,7 @@ def microburst_row(measured: SubtestTrials) -> Row:
 
 
 def blocking_row(measured: SubtestTrials) -> Row:
-    """Return the row of loss at uncongested ports, in the group with the highest loss."""
+    """Return the table row of loss at uncongested ports, at the port with the highest loss."""
     single = measured.point.receivers(congested=False)
     worst = [
         max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
@@ -350,13 +350,13 @@ def blocking_row(measured: SubtestTrials) -> Row:
 
 
 def incast_row(measured: SubtestTrials) -> Row:
-    """Return the row of TCP goodput and UDP latency."""
+    """Return the table row of an incast test: TCP goodput and UDP latency."""
     goodput = spread("goodput", (facts.goodput for facts in measured.facts))
     return goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
 
 
 def ndr_latency_rows(measured: SubtestTrials) -> Rows:
-    """Return one row of latency for each part of NDR."""
+    """Return one table row of latency for each load that is a part of the NDR."""
     ndr = measured.results[0].relevant_lower_bound or 0.0
     last = {trial.value: (trial, facts) for trial, facts in measured.trials}
     at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}

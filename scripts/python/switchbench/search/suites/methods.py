@@ -35,21 +35,21 @@ from .declaration import (
 from .formulas import ERRORED_SIZES, capped, loads_of_latency, spread, throughput_percent
 
 STEP_DOWN = 4.0  # factor between a failing rate and the next rate tried
-FASTER = 2.0  # speed-up of learning that raises a limit only if it is a time limit
+FASTER = 2.0  # factor of the learning rate; a limit that it raises is a time limit
 
 
 @dataclass
 class CountSearch(OneSearch):
     """Method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
 
-    The max comes first, once: a device that holds it has no limit here; below a failing max, each
-    of the `repeats` searches follows. With `near`, the expected result, the first search begins
-    there instead and continues by doubling steps. A trial holds when it loses (in a table: floods)
-    no frame. `seconds_each` is the time that one more frame or address adds to a trial (RFC 9004,
-    5.2: bursts are sent at the max rate). A failing number is tried again `verifications` times,
-    and holds when one of these trials does (binary search with loss verification of TST 009). With
-    `confirms`, the smallest failing number is also tried in half of the time; where it holds then,
-    the limit is a time limit.
+    The first trial is at the max: a device that holds the max has no limit in the range. Below a
+    failing max, `repeats` searches follow. With `near`, the expected result, the first search
+    begins at `near` instead and continues by doubling steps. A trial holds if it loses no frame (in
+    a search of addresses: floods no frame). `seconds_each` is the time that one more frame or
+    address adds to a trial (RFC 9004, 5.2: bursts are sent at the max rate). A failing number is
+    tried again `verifications` times, and holds if one of these trials holds (binary search with
+    loss verification of TST 009). With `confirms`, the smallest failing number is also tried in
+    half of the time; if this trial holds, the limit is a time limit.
     """
 
     largest: int
@@ -127,7 +127,7 @@ class RateSearch(OneSearch):
     unit: str
 
     def steps(self) -> Steps:
-        """Yield trials from high to low rates, since high rates take the least time."""
+        """Yield trials from high to low rates, because trials at high rates take less time."""
         rate = self.largest
         while not (yield from self._is_held(rate)):
             self._upper = rate
@@ -165,12 +165,12 @@ def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
 
 
 def search_throughput(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return the search for the throughput."""
+    """Return the search method for the throughput, the highest load without loss."""
     return LoadSearch([*throughput_goal(point.parameters).values()], point.loads)
 
 
 def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
-    """Return the method of equal trials at the max load, or at the throughput if that is known.
+    """Return a function that makes equal trials at the max load, or at the earlier throughput.
 
     `seconds` and `repeats` are names of parameters.
     """
@@ -189,18 +189,18 @@ UNIT = "frames per port"
 
 
 def largest_burst(point: SuitePoint, parameter: str = "burst_s", percent: float = 100.0) -> int:
-    """Return the frames of the longest burst; the parameter named `parameter` has its seconds."""
+    """Return the number of frames in the longest burst, whose seconds `parameter` names."""
     seconds: float = getattr(point.parameters, parameter)
     return max(2, round(seconds * (point.fps(percent) or 1e6)))
 
 
 def burst_range(parameter: str) -> Callable[[SuitePoint], LoadRange]:
-    """Return the function from a point to its range of burst lengths."""
+    """Return a function that returns the range of burst lengths at a point (setting)."""
     return lambda point: LoadRange(1, largest_burst(point, parameter), UNIT)
 
 
 def search_bursts(parameter: str) -> MethodOf:
-    """Return the method that searches for the longest burst without loss, at the max rate."""
+    """Return a function that makes the search for the longest burst without loss at max rate."""
 
     def method(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
         repeats = int(point.parameters.burst_repeats)
@@ -223,7 +223,7 @@ OVERLOAD = 1.1  # overload per throughput (RFC 2544, 26.5)
 
 
 def search_recovery(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return equal trials above the throughput, or why there is no overload."""
+    """Return equal trials at a load above the throughput, or the reason if this is impossible."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -241,7 +241,7 @@ AT_LINE_RATE = (
 
 
 def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return the searches of bursts, or why no burst fills the device's buffers."""
+    """Return the search for bursts, or the reason why no burst fills the device's buffers."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -257,12 +257,15 @@ LEARNING_RANGE = 256.0  # ratio of the highest to the lowest learning rate
 
 
 def not_learned(facts: TrialFacts) -> int:
-    """Return the frames for addresses that the device did not learn: flooded or dropped ones."""
+    """Return the number of frames to addresses that the device did not learn (flooded or lost)."""
     return facts.flooded + facts.lost
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search for the address capacity (RFC 2889, 5.7), or why addresses age out."""
+    """Return the search for the address capacity (RFC 2889, 5.7), or the reason against it.
+
+    The reason is that addresses would age out within a trial.
+    """
     asked = point.parameters
     most, rate = int(asked.addresses_max), asked.learning_fps
     test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
@@ -281,7 +284,10 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search for the learning rate (RFC 2889, 5.8), or why addresses age out."""
+    """Return the search for the learning rate (RFC 2889, 5.8), or the reason against it.
+
+    The reason is that addresses would age out within a trial.
+    """
     asked = point.parameters
     events = int(asked.learning_addresses)
     slowest = asked.learning_fps_max / LEARNING_RANGE
@@ -300,7 +306,7 @@ def errored_sizes(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
 
 
 def one_frame(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return trials of one frame each (RFC 2889, 5.10.3)."""
+    """Return the method of trials in which a port sends one frame (RFC 2889, 5.10.3)."""
     return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
 
 
@@ -321,7 +327,7 @@ def ndr_pdr_goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
 
 
 class _LoadsAndLatency(LoadSearch):
-    """Search for NDR and PDR, then one latency trial at each part of NDR."""
+    """Search for NDR and PDR, followed by latency trials at 10, 50 and 90 % of the NDR."""
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange, latency_s: float) -> None:
         super().__init__(goals, loads)
@@ -372,7 +378,10 @@ def _extra_percent(point: SuitePoint) -> float:
 
 
 def _extra_held(point: SuitePoint, frames: float) -> float:
-    """Return the extra frames in the buffer, less those of the port at line rate."""
+    """Return the frames in the buffer after a port sent the given number of extra frames.
+
+    The buffer drains at the small part of the line that the port at line rate leaves free.
+    """
     return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
 
@@ -392,7 +401,7 @@ def _many_held(point: SuitePoint, frames: float) -> float:
 
 @dataclass(frozen=True)
 class _Buffer:
-    """Search and formulas of one procedure, whose result is the number of buffered frames."""
+    """Search and formulas of a procedure of RFC 8239, 3 that measures a buffer in frames."""
 
     load_key: str  # key of the column with the load
     unit: str
@@ -405,7 +414,7 @@ class _Buffer:
         return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
     def search(self, point: SuitePoint, earlier: Earlier) -> SearchMethod:
-        """Return the search for a burst; it begins at an earlier row's result."""
+        """Return the search for the longest burst without loss, begun near an earlier result."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
         return CountSearch(
             largest_burst(point, percent=self.percent(point)),
@@ -417,16 +426,16 @@ class _Buffer:
         )
 
     def near(self, point: SuitePoint, frames: float) -> Row:
-        """Return the row at which a later search begins, for an assumed burst length."""
+        """Return the row of an assumed burst length, near whose result a later search begins."""
         return {_FRAMES[0]: self.held(point, frames)}
 
     def _length(self, point: SuitePoint, held: float) -> int:
-        """Return the burst length that leaves `held` frames in the buffer."""
+        """Return the length of the burst that leaves `held` frames in the buffer."""
         none = self.held(point, 0)
         return round((held - none) / (self.held(point, 1) - none))
 
     def row(self, measured: SubtestTrials) -> Row:
-        """Return the row of buffer sizes in bytes and frames."""
+        """Return the table row of the buffer size in bytes and frames."""
         if capped(measured):
             return {}
         point = measured.point
