@@ -156,7 +156,7 @@ class Load:
 
     @property
     def given(self) -> dict[str, float]:
-        """Return the load as a mapping of the only field that is set to its value."""
+        """Return the load as a mapping with one key, which is percent, bps or fps."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 

@@ -144,7 +144,7 @@ def _problem(mark: Mark, path: KeyPath, text: str) -> ConfigurationError:
 
 @dataclass
 class Document:
-    """Values of a configuration file, and the position of each."""
+    """Values of a configuration file, and the source line of each value."""
 
     data: dict[str, Any]
     marks: dict[KeyPath, Mark]

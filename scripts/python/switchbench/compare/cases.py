@@ -76,7 +76,7 @@ def _loss(entry: Entry) -> float | None:
 
 
 def _cpu(entry: Entry) -> float | None:
-    """Return the CPU seconds of node processes per delivered GB, without other processes."""
+    """Return the CPU seconds that the node processes used per delivered GB."""
     return m.ratio(entry["cpu_process_s"], entry["delivered_bytes"], m.GIGA)
 
 
@@ -485,7 +485,7 @@ _Figure = tuple[str, str, int, int | None, float | None]
 
 
 def figure_cases(subject: Subject) -> list[Case]:
-    """Return the cases of a result's shared figures, one for each program and figure."""
+    """Return one case per program and figure of a result, for figures that programs share."""
     found: list[_Figure] = []
     for one in subject.imported:
         if same := one["comparable"]:

@@ -69,10 +69,13 @@ Row = Entry
 
 @dataclass(frozen=True)
 class Sample:
-    """Samples of one side of a comparison, with shared errors as parts of the mean."""
+    """Samples of one side of a comparison, and the errors that all samples share.
+
+    Errors are shares of the mean.
+    """
 
     values: Floats
-    # standard deviation of a shared error, such as that of the run; it is known, not estimated
+    # standard deviation of a shared error, such as the run's; it is known, not estimated
     shared: float = 0.0
     rounding: float = 0.0  # standard deviation of the rounding that all values share
     chosen: bool = False  # true where the number of values was decided by their spread
@@ -461,7 +464,10 @@ def _match_figures(found: Compared) -> None:
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
-    """Yield pairs of cases with equal identity, which are otherwise most similar."""
+    """Yield pairs of cases whose identifying settings (matrix, size, load) are equal.
+
+    If several cases of `other` match, the most similar one is taken.
+    """
     theirs = by(other, lambda case: case.identity(asked))
     for case in base:
         if alike := theirs.get(case.identity(asked)):
@@ -469,7 +475,7 @@ def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iter
 
 
 def _nearest(case: Case, others: Sequence[Case]) -> Case:
-    """Return the case of `others` that differs in the fewest settings."""
+    """Return the case of `others` that differs from `case` in the fewest settings."""
     return min(others, key=lambda o: len(list(differing("", [case.settings, o.settings], set()))))
 
 
@@ -513,10 +519,10 @@ def _name_the_rest(found: Compared, asked: set[str]) -> None:
 
 # --- history --------------------------------------------------------------------------------------
 # A history has the runs of one network in order of date. The last run is compared with all earlier
-# runs, which form one side of the comparison. A trend is the median
-# slope over all pairs of runs (Theil and Sen): it finds slow degradation in which no single run
-# stands out. Its significance is by Kendall's rank correlation with time, exact for few runs,
-# corrected by Holm for all figures of the history.
+# runs, which form one side of the comparison. A trend is the median slope over all pairs of runs
+# (Theil and Sen), which shows slow degradation even if no single run stands out. The significance
+# of a trend is by Kendall's rank correlation with time, exact for few runs, and corrected by Holm
+# for all figures of the history.
 
 
 EARLIER, LAST = "earlier", "last"
@@ -539,7 +545,7 @@ class History:
 
     @property
     def worse(self) -> list[Row]:
-        """Return the courses of measures whose last run or trend is worse than before."""
+        """Return the courses (values over the runs) whose last run or trend became worse."""
         return [one for one in self.courses if WORSE in (one["verdict"], one["trend"])]
 
     def document(self) -> dict[str, object]:

@@ -136,7 +136,7 @@ def clauses_sha256(clauses: Sequence[Spec]) -> str:
 
 
 def matches(where: Spec, trial: Trial) -> bool:
-    """Return true where a clause's `where` holds for a trial.
+    """Return true if a trial meets all conditions in a clause's `where`.
 
     A list of values holds if one of the values holds.
     """
@@ -177,7 +177,7 @@ def _same(wanted: Any, fact: Any) -> bool:
 
 
 def selected(where: Spec, trials: Iterable[Trial]) -> Iterator[Trial]:
-    """Yield the trials that match a clause's `where`."""
+    """Yield the trials that meet all conditions in a clause's `where`."""
     return (trial for trial in trials if matches(where, trial))
 
 

@@ -292,7 +292,7 @@ IMIX_MOST = 64  # limit of a node (TRANSPORT_SIZES_MAX)
 
 
 def _imix(value: object) -> tuple[int, ...]:
-    """Parse an IMIX, a genome, a preset or a list, to frame sizes in sending order."""
+    """Parse an IMIX (letters, a preset or a list) to frame sizes in sending order."""
     sizes = PRESETS.get(value) if isinstance(value, str) else value
     if isinstance(value, str) and sizes is None:
         for letter in value:

@@ -20,7 +20,7 @@ from .names import SitePlace
 
 
 def load_site(document: Document) -> Site:
-    """Return the site that the key `site` of a configuration describes, itself or by a file."""
+    """Return the site of a configuration, from the mapping or the site file below `site`."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -211,7 +211,7 @@ def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) 
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
-    """Return a value in a clause's `where` in the form with which trials are compared."""
+    """Return the value of a condition in a clause's `where`, parsed for comparison with trials."""
     if key not in _WHERE_KEYS and key not in schema.ALL_PARAMETERS:
         keys = [*_WHERE_KEYS, *sorted(schema.ALL_PARAMETERS)]
         raise document.problem(path, errors.unknown_key(key, keys, said=True))

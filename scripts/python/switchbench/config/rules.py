@@ -61,7 +61,10 @@ def form_of(values: Settings, forms: Iterable[str]) -> str | None:
 
 
 def merge(lowest: S, *layers: Settings) -> S:
-    """Return merged layers of settings: a later layer overrides, key by key in options."""
+    """Return merged layers of settings: later layers override earlier ones.
+
+    Options of transports, bursts and latency are merged key by key.
+    """
     merged = lowest
     for layer in layers:
         changes: dict[str, object] = {}
@@ -354,7 +357,7 @@ SHARED_PERCENT = 95.0  # limit of a shared port (engine/trial/lanes.c)
 
 
 def default_load(site: Site, test_transports: Iterable[str]) -> Load:
-    """Return the default load of a test, one for all its transports for comparison.
+    """Return the default load of a test, which is equal for all the test's transports.
 
     With frames: the maximum that clock differences allow (RFC 8239). Else full load. With a shared
     port: the part that leaves room for its other users.

@@ -461,7 +461,7 @@ def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Mode
 def validate_value(
     model: type[Model], value: Any, document: Document, place: Callable[[KeyPath], KeyPath]
 ) -> Model:
-    """Return a value as a valid model; `place` maps the path of its keys to the document's."""
+    """Return a value as a valid model; `place` maps its keys' paths to paths in the document."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

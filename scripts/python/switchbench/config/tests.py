@@ -523,7 +523,7 @@ class PointPlace:
     point: ResolvedSettings
 
     def path(self, keys: str) -> KeyPath:
-        """Return the key path of a setting: in its test, else at the top level, else the test's.
+        """Return the key path at which the user set a setting; else the path of the test.
 
         `keys` is one key, or several separated by spaces; all forms of each setting are looked up.
         """

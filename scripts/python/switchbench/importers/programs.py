@@ -256,7 +256,7 @@ def _read_iperf3(source: Source) -> list[ImportedFigure]:
 
 def _tests(source: Source) -> Iterator[Entry]:
     # iperf3 repeats some keys. Versions 3.7 to 3.10 also repeat the sums with --bidir
-    # (esnet/iperf issue 952): these are rejected, as other duplicates are.
+    # (esnet/iperf issue 952): output with repeated sums is rejected like other duplicate keys.
     decoder = json_decoder(lambda pairs: unique([one for one in pairs if one[0] not in _OF_EACH]))
     text = source.text.strip()
     events: Entry = {}
@@ -316,7 +316,7 @@ def _whole(asked: Entry, key: str) -> int:
 
 # --- perftest: the tables of ib_write_bw, ib_send_lat and the others ------------------------------
 # In perftest MB and MiB are 2^20 bytes, Gb 10^9 bits. The latency of write and send is half a round
-# trip, that of read and atomic a whole round trip.
+# trip, the latency of read and atomic is a whole round trip.
 
 # ctx_print_test_info in perftest_parameters.c builds titles of this form.
 _TEST = re.compile(
@@ -370,7 +370,7 @@ _READERS: dict[str, Callable[[Source], list[ImportedFigure]]] = {
 
 
 class Kind(NamedTuple):
-    """Program whose output files are read; `title` names such a file for users."""
+    """Program whose output files are read; `title` names these files for users."""
 
     tool: str
     title: str

@@ -144,7 +144,7 @@ class Form:
 
 
 class Row(NamedTuple):
-    """Row of a printed table; `wrong`: the program found corrupted data."""
+    """Row of a printed table; `wrong` is true if the program found corrupted data."""
 
     size: int
     part: str

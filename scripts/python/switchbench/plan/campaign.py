@@ -95,7 +95,7 @@ ENOUGH = 0.1  # min probability on both sides of the exit, if only the exit move
 
 @dataclass(frozen=True)
 class ChainResult:
-    """Sent and lost frames of a round that loaded the passes `first` to `last` of a chain.
+    """Sent and lost frames of a round that loaded a chain's passes (VLANs) `first` to `last`.
 
     A pass is a VLAN of two ports; passes are numbered from 0.
     """
@@ -141,7 +141,7 @@ def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
 
 
 def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | None:
-    """Return the first and last pass that the next round loads; None if the search is complete.
+    """Return the first and last pass (VLAN) to load in the next round; None if complete.
 
     The first round loads the whole chain. Each further round loads a part with half of the
     probability: first only the exit moves, and if this gains nothing, the entry too.
@@ -165,7 +165,7 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
 
 
 def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:
-    """Return the device ports of both host ports, to load a chain's passes in `span`."""
+    """Return the cabling of both host ports that loads a chain's passes (VLANs) in `span`."""
     return {testers[0]: device.ports[2 * span[0]], testers[1]: device.ports[2 * span[1] + 1]}
 
 

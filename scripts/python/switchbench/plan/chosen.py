@@ -206,7 +206,7 @@ def estimates_s(
 ) -> tuple[float, ...]:
     """Return the expected seconds of each measurement of a suite.
 
-    `of`: function that combines the estimates for devices with several limits, such as mean or min.
+    `of`: function that combines the estimates for several simulated devices, such as mean or min.
     """
     found = []
     known: set[tuple[int, ...]] = set()  # frame sizes whose result is the start of later searches

@@ -120,7 +120,7 @@ def listing(run: Run, everything: bool = True, in_words: bool = False) -> dict[s
 
 
 def _plans(run: Run) -> list[list[Trial]]:
-    """Group the trials by plan, in the order of each plan's first trial."""
+    """Return the run's trials grouped by plan, in the order of each plan's first trial."""
     found: dict[str, list[Trial]] = {}
     for trial in run.trials:
         # Trials that differ in size have the same flows.
@@ -217,7 +217,7 @@ def _load_of(trial: Trial) -> str | None:
 
 
 def unique(values: Iterable[T]) -> list[T]:
-    """Return the distinct values in order of first appearance."""
+    """Return the distinct values of a sequence in order of first appearance."""
     found: list[T] = []
     for value in values:
         if value not in found:

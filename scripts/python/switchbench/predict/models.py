@@ -27,7 +27,7 @@ def _load(routes: Routes, paths: Paths) -> Rates:
 
 
 def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
-    """Return each flow's delivered rate at layer 1, if a full link drops equal shares of flows.
+    """Return each flow's delivered layer-1 rate, if full links drop an equal share of each flow.
 
     A resource passes the same share of each flow that enters it. The rate that enters depends on
     the resources before. In a tree, the shares are exact after as many rounds as the longest path
@@ -146,7 +146,7 @@ class _Constrained:
         return np.array([self.bps[number] for number in range(len(flows))])
 
     def _time(self, resource: int) -> float:
-        """Return the total time for one bit of each flow that crosses a resource."""
+        """Return the time to send one bit of each flow that crosses a link direction (resource)."""
         return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
 
     def _congestion(self, resources: list[int]) -> float:
@@ -163,12 +163,12 @@ class _Constrained:
         return (-max(k, contra), -k, -contra, flow.number)
 
     def _rate(self, flow: _Flow) -> float | None:
-        """Return a flow's rate by lines 6 to 20; None if it must be computed again later."""
+        """Return a flow's rate by lines 6 to 20 of the algorithm; None if the flow must wait."""
         if self._congestion(flow.along) >= self._congestion(flow.against) * (1 - _EQUAL):
             return min(self._share(r, flow) for r in self._full(flow.along))
         rate = None
-        # Lines 12 to 20: of equally congested contra-flow resources the last one counts, as line 17
-        # is printed.
+        # Lines 12 to 20: if several contra-flow resources are equally congested, the last one sets
+        # the rate, as line 17 is printed.
         for resource in self._full(flow.against):
             known = [self.bps[f] for f in self.crossing[resource] if f in self.bps]
             if _same(sum(known), float(self.routes.capacity_bps[resource])):

@@ -50,7 +50,7 @@ class PhasePrediction:
 
 
 def fabric_of(run: Run, topology: Path | None) -> Fabric:
-    """Return the fabric of a run: that of its lab, or of a topology file."""
+    """Return the network graph (fabric) of a run's lab, or of a topology file."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
             "the switches between real hosts are unknown: give --topology FILE "

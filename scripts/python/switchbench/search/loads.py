@@ -233,7 +233,7 @@ class Search:
         return self.method.result(self.stopped)
 
     def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
-        """Set the next trial; end the search if the method is complete or the time is over."""
+        """Set the next trial, or end the search if the method is complete or no time is left."""
         try:
             self.trial = asked()
         except StopIteration:
@@ -347,7 +347,7 @@ class LoadGrid:
 
 
 class LoadClass(Enum):
-    """Class of a load (RFC 9971, Load Classification)."""
+    """Class of a load: lower bound, upper bound or undecided (RFC 9971, Load Classification)."""
 
     LOWER = "lower bound"
     UPPER = "upper bound"
@@ -377,7 +377,7 @@ def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
 
 
 def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
-    """Return the loss ratio (0 to 1) that reduces a lower bound's conditional throughput.
+    """Return the loss ratio (0 to 1) for a lower bound's conditional throughput (RFC 9971).
 
     Full-length trials are sorted by loss; the result is the loss of the trial at which the share
     that must be good is complete (RFC 9971, Conditional Throughput). Missing duration counts as
@@ -620,7 +620,10 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """Return the number of the load that the device forwarded, permitted loss included."""
+        """Return the grid number of the load that the device forwarded in its last trial at `load`.
+
+        The permitted loss ratio `allowed` counts as forwarded.
+        """
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 

@@ -111,7 +111,7 @@ Rates = npt.NDArray[np.float64]
 
 
 class Routes:
-    """Numbered resources of a fabric and the paths of flows over them.
+    """Numbered link directions (resources) of a network, and the paths of flows over them.
 
     A host on one cable is stored as this cable and the place at its other end. Only places, which
     are switches and hosts of several cables, have a routing table, so that thousands of hosts fit
@@ -179,7 +179,7 @@ class Routes:
         return [self.resources[resource] for resource in path if resource != self.nothing]
 
     def opposite(self, paths: Paths) -> Paths:
-        """Return paths with each resource replaced by the opposite direction of its link."""
+        """Return paths in which each link direction is replaced by the opposite direction."""
         half = len(self.fabric.links)
         turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
         turned[paths == self.nothing] = self.nothing
@@ -222,7 +222,7 @@ class Routes:
         return following
 
     def _walked(self, following: Paths) -> list[Paths]:
-        """Return the resources on the path from each place to each destination's place.
+        """Return the link directions on the path from each place to each destination.
 
         One array per step, for all destinations of the first place, then of the next place.
         """
@@ -249,7 +249,7 @@ class Routes:
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
-    """Return the fabric of a topology.
+    """Return the network graph (fabric) of a topology.
 
     A link without a rate limit gets the rate `unlimited_bps`. Raise TopologyError if
     `unlimited_bps` is None, because no rate can be predicted then.

@@ -302,19 +302,19 @@ _MODEL_FRONT = 64  # limit that includes unconnected ports (MODEL_PORTS_MAX)
 
 
 class Parts:
-    """Union-find structure over the places of a topology."""
+    """Union-find structure that groups the connected places (nodes, modules) of a topology."""
 
     def __init__(self) -> None:
         self._part: dict[str, str] = {}
 
     def root(self, place: str) -> str:
-        """Return the representative of the set of joined places that contains a given place."""
+        """Return the place that represents the group of connected places of a given place."""
         while (above := self._part.get(place, place)) != place:
             place = above
         return place
 
     def join(self, a: str, b: str) -> bool:
-        """Join the parts of two places; return true if the parts were separate."""
+        """Join the groups of two places; return true if the groups were separate."""
         apart = self.root(a) != self.root(b)
         self._part[self.root(a)] = self.root(b)
         return apart

@@ -22,8 +22,8 @@ OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # with the interframe gap
 LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
 # ratio of offered to received rate above which a port is overloaded; windows differ by less
 MORE_OFFERED = 1.01
-# Max lost frames per late frame of a stream: if senders stall, a lab's switch stalls too (1.33 were
-# measured).
+# Max lost frames per late frame of a stream: if senders stall, a lab's switch stalls too, and up to
+# 1.33 lost frames per late frame were measured.
 LATE_MARGIN = 1.5
 # A trial at no less than this part of a load shows the number of late frames that cause no loss at
 # the load.
@@ -229,25 +229,25 @@ class Subtest:
     method: MethodOf  # function that returns a search method, or why there is none
     rows: Callable[[SubtestTrials], Row | Rows]  # values of columns; None: missing
     values: tuple[Value, ...]
-    # quantity that its trials vary: load, overload, burst, addresses, rate, size
+    # quantity that the subtest's trials vary: load, overload, burst, addresses, rate, size
     quantity: str = "load"
     # goals of a search of loads, by name
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = None
-    resets: bool = False  # true where its trials reset the device
-    by_name: bool = False  # true where it runs only if the user names it
+    resets: bool = False  # true if trials of the subtest reset the device
+    by_name: bool = False  # true if the subtest runs only when the user names it
     ports_min: int = 2
     ports_step: int = 1  # the number of ports is a multiple of this
     bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that make a trial fail
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
     # Function from the searched value to a burst's frames, at a port with the whole load.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
-    # Reason why its trials give no result, one sentence; empty if they do.
+    # Function that returns a sentence if the trials give no result, else an empty text.
     no_result: Callable[[SubtestTrials], str] = lambda measured: ""
     range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of the varied values
     # Function that returns the row for an assumed result; a later search begins there.
     near: Callable[[SuitePoint, float], Row] | None = None
     needs: tuple[str, ...] = ()  # subtests that must be measured before
-    keys: Mapping[str, Any] = field(default_factory=dict)  # keys of the configuration that it sets
+    keys: Mapping[str, Any] = field(default_factory=dict)  # configuration keys that it sets
     # options of raw-frame transports
     frame_options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -113,7 +113,7 @@ class CountSearch(OneSearch):
 
 @dataclass
 class RateSearch(OneSearch):
-    """Method for `Search`: the highest rate of events with which a device keeps up.
+    """Method for `Search`: the highest rate of events that a device sustains without loss.
 
     Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
     middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
@@ -158,7 +158,7 @@ class RateSearch(OneSearch):
 
 
 def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
-    """Return the goal of RFC 2544's throughput, with the durations of the parameters."""
+    """Return the search goal for RFC 2544's throughput: no loss in a trial of `trial_s`."""
     trial_s = parameters.trial_s
     initial_s = min(parameters.initial_s, trial_s)
     return {"rfc2544": SearchGoal(0.0, 0.0, trial_s, trial_s, initial_s, parameters.width)}
@@ -189,7 +189,7 @@ UNIT = "frames per port"
 
 
 def largest_burst(point: SuitePoint, parameter: str = "burst_s", percent: float = 100.0) -> int:
-    """Return the number of frames in the longest burst, whose seconds `parameter` names."""
+    """Return the number of frames in the longest burst to try; `parameter` names its seconds."""
     seconds: float = getattr(point.parameters, parameter)
     return max(2, round(seconds * (point.fps(percent) or 1e6)))
 
@@ -262,7 +262,7 @@ def not_learned(facts: TrialFacts) -> int:
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search for the address capacity (RFC 2889, 5.7), or the reason against it.
+    """Return the search for the address capacity (RFC 2889, 5.7), or why it is impossible.
 
     The reason is that addresses would age out within a trial.
     """
@@ -284,7 +284,7 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search for the learning rate (RFC 2889, 5.8), or the reason against it.
+    """Return the search for the learning rate (RFC 2889, 5.8), or why it is impossible.
 
     The reason is that addresses would age out within a trial.
     """
@@ -300,7 +300,7 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod |
 
 
 def errored_sizes(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return trials of the errored frame sizes that the ports can send."""
+    """Return the method of one trial per errored frame size that the ports can send."""
     sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
     return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 
@@ -348,13 +348,13 @@ def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
 
 
 def learning_range(point: SuitePoint) -> LoadRange:
-    """Return the range of learning rates that are tried."""
+    """Return the range of learning rates that a search tries."""
     most = point.parameters.learning_fps_max
     return LoadRange(most / LEARNING_RANGE, most, "frames/s")
 
 
 def address_range(point: SuitePoint) -> LoadRange:
-    """Return the range of address counts that are tried."""
+    """Return the range of address counts that a search tries."""
     return LoadRange(1, point.parameters.addresses_max, "addresses")
 
 
@@ -410,7 +410,7 @@ class _Buffer:
     verifications: int
 
     def range(self, point: SuitePoint) -> LoadRange:
-        """Return the range of burst lengths that are tried."""
+        """Return the range of burst lengths that a search tries."""
         return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
     def search(self, point: SuitePoint, earlier: Earlier) -> SearchMethod:
@@ -426,7 +426,7 @@ class _Buffer:
         )
 
     def near(self, point: SuitePoint, frames: float) -> Row:
-        """Return the row of an assumed burst length, near whose result a later search begins."""
+        """Return the result row for an assumed burst length, at which a later search may begin."""
         return {_FRAMES[0]: self.held(point, frames)}
 
     def _length(self, point: SuitePoint, held: float) -> int:
