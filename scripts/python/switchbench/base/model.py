@@ -206,7 +206,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartSetting:
-    """Settings of one network's part of a trial, which override those of the trial."""
+    """Settings of one network's part of a trial, which override the trial's settings."""
 
     transport: str
     sizes: tuple[int, ...]

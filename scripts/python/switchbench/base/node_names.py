@@ -78,7 +78,7 @@ def padded(names: str) -> str:
     """Return a node set in which the numbers of each range have equal width, as ClusterShell needs.
 
     Slurm, pdsh and Flux write `node[08-101]` for node08 to node99, node100 and node101. In
-    `node[005,4]` Flux means node004 and Slurm node4: such a set raises ValueError.
+    `node[005,4]` Flux means node004 and Slurm node4: this set raises ValueError.
     """
     return _BRACKETS.sub(lambda found: f"[{_same_width(found[1])}]", names)
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reader of YAML files that records the line of each value, in bounded memory and time.
 
-Scalars are those of YAML 1.2's core schema
-(10.3.2): `yes` is a word, and `0000:03:00.0` is text, which YAML 1.1 reads as a base-60 number. A
-duplicate key is an error. A few hundred bytes of aliases can stand for billions of values, so the
-file's size, depth and number of values, with aliases counted each time, have limits far beyond any
-real configuration.
+Scalars follow YAML 1.2's core schema (10.3.2): `yes` is a word, and `0000:03:00.0` is text, which
+YAML 1.1 reads as a base-60 number. A duplicate key is an error. A few hundred bytes of aliases can
+stand for billions of values. Therefore the file's size, depth and number of values have limits, far
+beyond any real configuration. Values of aliases count each time.
 """
 
 from __future__ import annotations

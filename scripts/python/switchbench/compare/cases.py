@@ -267,7 +267,7 @@ class Case:
         return {"title": self.title, "settings": self.settings, "trials": trials}
 
     def identity(self, without: set[str]) -> tuple[tuple[str, str], ...]:
-        """Return the settings that identify the case, except those in `without`.
+        """Return the settings that identify the case, except the settings in `without`.
 
         The settings are those of matrix, size and load. If `without` contains `transport`, the
         transport's options are omitted too.
@@ -429,7 +429,7 @@ def _read(word: str) -> Subject:
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
-    """Return all settings of a plan as text, those of traffic matrix and size first.
+    """Return all settings of a plan as text, beginning with traffic matrix and size.
 
     `tests`: the tests of the effective configuration; a plan has the index of its test.
     """

@@ -500,8 +500,8 @@ def _is_schedule(case: Case) -> bool:
 def _name_the_rest(found: Compared, asked: set[str]) -> None:
     """Report each unmatched case, or its differing settings, in `found`.
 
-    The settings are compared with those of the nearest unmatched case of the same pattern. Without
-    such a case, `found.alone` gets a sentence.
+    The case is compared with the nearest unmatched case of the same pattern. If there is none,
+    `found.alone` gets a sentence.
     """
     taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     right = [case for case in found.other.cases if id(case) not in taken]

@@ -350,7 +350,7 @@ class StartCommand(Strict):
 
 
 class LabKeys(RankOrder):
-    """Keys of a lab's site, without those of the lab's topology."""
+    """Keys of a lab's site, without the keys of the lab's topology."""
 
     lab: value.Name
     pack: Annotated[int, number(1, 65536, "pack")] = 1

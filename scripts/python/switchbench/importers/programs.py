@@ -177,8 +177,7 @@ def _read_imb(source: Source) -> list[ImportedFigure]:
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
     """Return the bytes of the megabyte in an IMB table: 10^6 or 2^20.
 
-    The largest message with a time and a rate shows which; without such a message, IMB's version
-    decides.
+    The largest message with a time and a rate shows the unit; without any, IMB's version decides.
     """
     rows = [(row.size, row, table) for table in found for row in table.rows]
     for size, row, table in sorted(rows, key=lambda one: -one[0]):

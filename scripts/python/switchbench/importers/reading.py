@@ -200,7 +200,7 @@ def figures(
     like: ImportedFigure,
     shared: Shared,
 ) -> Iterator[ImportedFigure]:
-    """Yield one figure for each value of the rows; other fields are those of `like`.
+    """Yield one figure for each value of the rows, with all other fields copied from `like`.
 
     `shared`: the shared measures of columns. Figures from rows with wrong data, and from rows of
     one end alone, are never comparable.

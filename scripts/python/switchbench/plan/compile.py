@@ -521,7 +521,7 @@ def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> mo
 
 
 def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return a pattern's parameters; those of _UNSAID only if they differ from the default."""
+    """Return a pattern's parameters, without parameters of _UNSAID that have the default."""
     usual = PATTERNS[point.pattern].parameters
     unsaid = _UNSAID if point.pattern != "ring" else ()
     found = {key: getattr(point, key) for key in usual if key != "flows"}

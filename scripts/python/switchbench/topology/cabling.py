@@ -252,8 +252,8 @@ def read_lldp(
 ) -> Cabling:
     """Return the hosts, switches and cables that the LLDP outputs of devices describe.
 
-    `switch_outputs` are devices whose outputs are those of switches, `interfaces` the name patterns
-    of host interfaces to include, `rate_bps` is the rate of links for which LLDP reports none.
+    `switch_outputs` names the devices that are switches. `interfaces` has name patterns of the host
+    interfaces to include. `rate_bps` is the rate of links for which LLDP reports no rate.
     """
     absent = sorted(set(switch_outputs) - set(texts))
     if absent:

@@ -115,9 +115,9 @@ class CountSearch(OneSearch):
 class RateSearch(OneSearch):
     """Method for `Search`: the highest rate of events that a device sustains without loss.
 
-    Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
-    middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
-    the result is confirmed at the end. `smallest` and `largest` are in events/s.
+    The search starts at the max and divides the rate by four until a rate holds. Then it tries
+    geometric middles until (upper - lower) / upper is at most `width`. A failing rate is tried once
+    more, and the result is confirmed at the end. `smallest` and `largest` are in events/s.
     """
 
     events: int
