@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run in progress: starting, controlling and showing its nodes."""
+"""Package for a run in progress: it starts and controls the nodes, and shows their progress."""

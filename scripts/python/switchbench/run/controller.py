@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Controller of a run: its exchange of documents and records with the nodes.
+"""Controller of a run: it sends documents to the nodes and receives their records.
 
-doc/developer/node-protocol.md
+Order of the messages (doc/developer/node-protocol.md):
 
 job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
 
 The nodes run the trials without the controller, which stores their records, shows their progress,
 and ends all of them when one fails. The controller evaluates measurements only where a test is
 repeated until its confidence interval is narrow enough, where a suite searches a load, or where
-tester-limited phases are measured again. Then it sends one more trial or none.
+tester-limited phases are measured again. The controller then sends one more trial, or none.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
-FILES_PER_NODE = 3  # pipes
+FILES_PER_NODE = 3  # pipes for standard input, output and error
 FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
-AGREE_TIMEOUT_S = 1.0  # for other nodes to report the node that they miss
+AGREE_TIMEOUT_S = 1.0  # wait for more nodes to report which node is missing
 
 
 class Watcher(Protocol):
     """Protocol of objects that show a run's progress."""
 
     def stage(self, text: str) -> None:
-        """Begin a stage of the run, such as "measuring"."""
+        """Show that a stage of the run begins, such as "measuring"."""
 
     def record(self, record: Record) -> None:
-        """Update the display by a record of a node."""
+        """Update the display with a record that a node sent."""
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose to the run that is shown."""
+        """Add a trial, which was chosen during the run, to the displayed run."""
 
     def turn(self) -> None:
         """Update the display; the controller calls this several times per second."""
@@ -86,19 +86,19 @@ class Outcome:
     """
 
     faults: list[str] = field(default_factory=list)
-    status: int = 0  # exit status of the command, apart from its verdict
-    trials: tuple[Trial, ...] = ()  # trials that searches chose
-    again: tuple[Trial, ...] = ()  # trials that measured phases again
+    status: int = 0  # exit status by the faults alone; the verdict is not included
+    trials: tuple[Trial, ...] = ()  # all trials, with those that were chosen during the run
+    again: tuple[Trial, ...] = ()  # trials that measured tester-limited phases again
 
     def fail(self, error: SwitchbenchError) -> None:
-        """Add a fault; the exit status of the first one stays."""
+        """Add an error to the run's faults; the first error decides the exit status."""
         if str(error) not in self.faults:
             self.faults.append(str(error))
         self.status = self.status or error.status
 
 
 class Controller:
-    """Controller of one run, used once."""
+    """Controller of one run: it sends trials to the nodes and stores their records."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Controller:
     ) -> None:
         """Store the run, the `job` document and the results directory, without starting anything.
 
-        `begun` has the earlier results of an interrupted run. `watched`: the run's trial is
-        repeated until a signal arrives.
+        `begun` has the earlier results of an interrupted run. With `watched`, the run's only trial
+        is repeated until a signal arrives.
         """
         self._watched = watched
         decides = run.searches or run.remeasure or run.locate_s
@@ -127,14 +127,15 @@ class Controller:
         self._watcher = watcher
         self._outcome = Outcome()
         self._sent = 0  # number of trials sent
-        self._steps: dict[Any, Any] = {}  # steps of the load: the last phase in which each began
+        # per step of a phase, such as `window`: the last (trial, repeat, phase) that entered it
+        self._steps: dict[Any, Any] = {}
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
         self._missing: dict[str, Record] = {}  # reports of a missing node, by the reporting node
-        self._missed: Node | None = None  # node that the others missed, which ended the run
-        # handler of the present trial's device reset
+        self._missed: Node | None = None  # node reported as missing, which ended the run
+        # handler of records during a trial in which the device is reset
         self._reset: Callable[[Record], None] | None = None
-        self._ending = False  # further reports of nodes are consequences, not causes
+        self._ending = False  # true: further errors of nodes are consequences of the run's end
         self._has_begun = False  # all nodes have passed the first barrier
         self._disk_is_full = False
 
@@ -161,14 +162,14 @@ class Controller:
                     for phase in self._collector.rest():
                         self._keep(self._tables.add_phase, phase)
                     self._keep(self._tables.flush)
-        except RunError as error:  # the disk is full, and events wait
+        except RunError as error:  # the disk is full, and buffered events cannot be written
             self._outcome.fail(error)
         return self._outcome
 
-    # --- the conversation --------------------------------------------------------------------
+    # --- exchange with the nodes -------------------------------------------------------------
 
     def _start(self, command: Callable[[str], list[str]]) -> list[Node]:
-        """Start all nodes."""
+        """Start all node processes of the run, and return them."""
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         self._watcher.stage("starting the nodes")
         nodes: list[Node] = []
@@ -179,8 +180,8 @@ class Controller:
                 end(node.popen for node in nodes)
                 raise RunError(f"{process.name} can't be started: {error}") from error
             nodes.append(Node(process, popen))
-        # Loaded while the nodes start: an import during a phase would hold the interpreter's lock,
-        # and delay heartbeats. The first array of pyarrow imports pandas where it is installed.
+        # Slow modules are imported while the nodes start: an import during a phase would hold the
+        # interpreter's lock and delay heartbeats. The first array of pyarrow imports pandas, too.
         import pyarrow.compute
         import scipy.special  # noqa: F401
 
@@ -208,28 +209,31 @@ class Controller:
             self._outcome.fail(error)
         finally:
             self._ending = True
-            self._keep(self._tables.flush)  # ending a silent node takes seconds
+            self._keep(self._tables.flush)  # first, because ending a silent node takes seconds
             self._nodes.close()
             self._name_the_cause()
 
     def _name_the_cause(self) -> None:
-        """Report a lost node, not the nodes that miss it, as the reason for the run's end.
+        """Report how the missing node ended, in place of other nodes' reports that it is missing.
 
-        Others may report it before its connection shows how it ended. A hanging node ends by our
-        own signal, which is not the cause.
+        Other nodes may report a missing node before its connection shows how it ended. A hanging
+        node is ended by the controller's signal, which is not the cause.
         """
         node = self._missed
         if node is None or node.signalled:
             return
         status = node.popen.returncode
         lost = self._launcher.lost(node.name, status, node.last_words)
-        if lost is None and status is not None and status < 0:  # killed by this controller
+        if lost is None and status is not None and status < 0:  # a signal, not the controller's
             lost = node.ended_how()
         if lost is not None:
             self._outcome.faults[0] = f"{node.place} {lost}"
 
     def _idle(self) -> None:
-        """Do the work due in each turn of a wait; raise RunError if the run must end."""
+        """Check for signals, write buffered events and update the display during a wait.
+
+        Raise RunError where the run must end.
+        """
         if self._interrupt.count > self._watched:  # a watch ends normally at the first signal
             raise RunError(f"interrupted ({self._interrupt.name})")
         self._interrupt.drain()
@@ -238,7 +242,7 @@ class Controller:
         self._watcher.turn()
 
     def _how(self, node: Node) -> str:
-        """Return a phrase on how a node ended, such as `was ended by signal 9`."""
+        """Return a phrase that says how a node ended, such as `was ended by signal 9`."""
         status = node.popen.returncode
         return self._launcher.lost(node.name, status, node.last_words) or node.ended_how()
 
@@ -256,10 +260,10 @@ class Controller:
         self._has_begun = True
 
     def _measure(self) -> None:
-        """Send all trials in order; before an optional repeat, wait for results that show its need.
+        """Send all trials in order, but an optional repeat only if the results so far require it.
 
-        At the end of the run, tester-limited phases are measured again, since the cause may be
-        gone, followed by trials that distinguish suspects.
+        At the end, measure tester-limited phases again, because the tester's limit may have been
+        temporary. Then run trials that distinguish suspected faults.
         """
         self._watcher.stage("measuring")
         for trial in self._run.trials:
@@ -282,7 +286,7 @@ class Controller:
             self._locate(self._run.locate_s)
 
     def _locate(self, left_s: float) -> None:
-        """Measure trials that distinguish suspects, until one remains or the time is up."""
+        """Run trials that distinguish suspected faults, while a trial can help and time is left."""
         tried = []
         while (test := self.summary.locator.location()["next_test"]) is not None:
             flows = test["flows"]
@@ -317,12 +321,12 @@ class Controller:
             course.answer(self.summary.facts.get(trial.id, TrialFacts()))
 
     def _watch(self) -> None:
-        """Repeat the run's trial until a signal arrives; trials already sent still end."""
+        """Repeat the run's trial until a signal arrives; trials that were already sent complete."""
         self._watcher.stage("measuring")
         first, number = self._run.trials[0], 0
         try:
             while not self._interrupt.count and number < REPEATS:
-                # several trials in advance, so that the plan is rarely written
+                # Trials are added in groups of growing size, so that the plan is rarely written.
                 if number == len(self._run.trials):
                     more = [replace(first, id=i, repeat=i) for i in range(number, 2 * number)]
                     self._add(replace(self._run, trials=(*self._run.trials, *more)), *more)
@@ -340,7 +344,7 @@ class Controller:
         write_plan(self._directory.path, run)
 
     def _add(self, run: Run, *trials: Trial) -> None:
-        """Add trials to the run; the plan is written before any of their records."""
+        """Add trials to the run, and write the new plan before the nodes send their records."""
         for trial in trials:
             self._expected.add(trial)
             self.summary.grow(trial)
@@ -353,7 +357,7 @@ class Controller:
         self._sent += 1
 
     def _await_trials(self, behind: int = 0) -> None:
-        """Wait until all sent trials have ended, except the last `behind`."""
+        """Wait until all sent trials, except the last `behind`, have ended on all nodes."""
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
         self._nodes.wait(
@@ -361,7 +365,10 @@ class Controller:
         )
 
     def _dismiss(self) -> None:
-        """End all nodes in order; RunError for unreachable pairs and for failed nodes."""
+        """Send `quit` to all nodes and wait for their end.
+
+        Raise RunError for pairs of ports without connectivity, and for nodes that failed.
+        """
         self._watcher.stage("ending the nodes")
         nodes = self._nodes
         nodes.send("quit", True)
@@ -373,10 +380,10 @@ class Controller:
             if node.popen.returncode != 0:
                 raise RunError(f"{node.place} {self._how(node)}")
 
-    # --- what nodes say ----------------------------------------------------------------------
+    # --- records and logs of nodes -----------------------------------------------------------
 
     def _take_record(self, node: Node, line: bytes) -> None:
-        """Handle a line of a node's standard output."""
+        """Parse a line of a node's standard output, and store and handle its record."""
         try:
             record = parse(line)
             if record.get("node") != node.name:
@@ -387,7 +394,7 @@ class Controller:
         except DamagedRecord as error:
             self._fault(RunError(f"{node.place} wrote an invalid record: {line[:120]!r}: {error}"))
             return
-        except RunError as error:  # sums do not fit a column; ending the nodes goes on
+        except RunError as error:  # a sum is too large for its table column
             self._fault(error)
             return
         kind = record["type"]
@@ -414,7 +421,7 @@ class Controller:
             self._keep(self._tables.add_phase, phase)
             self.summary.take_phase(PhaseRows.of(phase))
         if record["type"] == "progress":
-            # The first report of a phase's new step: rates are live.
+            # Only the first report of each step is stored; the others only update live rates.
             step = record.get("step")
             event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
             moment = (event["trial"], event["repeat"], event["phase"])
@@ -428,14 +435,17 @@ class Controller:
             self.summary.close_ended()
 
     def _take_log(self, node: Node, line: bytes) -> None:
-        """Store a line of a node's standard error."""
+        """Write a line of a node's standard error to the log of the run's nodes."""
         text = printable(line.decode(errors="replace").rstrip())
         if text:
             node.last_words.append(text)
         self._keep(self._log.write, f"{node.name}: {text}\n".encode())
 
     def _keep(self, write: Callable[..., None], *what: object) -> None:
-        """Write something, unless the disk was full before."""
+        """Call the function `write` for results, unless an earlier call failed (disk full).
+
+        Raise the RunError of a failed call; while the run ends, add it to the faults instead.
+        """
         if self._disk_is_full:
             return
         try:
@@ -449,7 +459,7 @@ class Controller:
     def _most_missed(self) -> SwitchbenchError:
         """Return the error about the node that most other nodes report as missing.
 
-        An isolated node reports all others as missing, so the node with most reports is taken.
+        An isolated node reports all other nodes as missing; the others report the isolated node.
         """
         deadline_s = time.monotonic() + AGREE_TIMEOUT_S
         while True:
@@ -464,7 +474,7 @@ class Controller:
         return self._missing_of(said[0])
 
     def _missing_of(self, record: Record) -> SwitchbenchError:
-        """Return the error in a node's report of a missing node."""
+        """Return the error for a node's record `missing`, and store the node that is missing."""
         who = record.get("missing_node")
         self._missed = next((node for node in self._nodes.nodes if node.name == who), None)
         place = self._missed.place if self._missed else str(who)
@@ -476,7 +486,7 @@ class Controller:
         return kind(f"{place} {said}")
 
     def _fault(self, error: SwitchbenchError) -> None:
-        """Raise an error, unless the run is ending: later errors are consequences."""
+        """Raise `error`, unless the run is ending: errors are then consequences of its end."""
         if not self._ending:
             raise error
 
@@ -500,7 +510,7 @@ def silence_s(trial: Trial) -> float:
 
 
 def _error(text: str, record: Record) -> SwitchbenchError:
-    """Return the error in a node's record: an invalid request, or a failure."""
+    """Return the exception for a node's error record: ConfigurationError or RunError by status."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
 
 

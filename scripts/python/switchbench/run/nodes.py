@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Node processes of a run: non-blocking input and output, heartbeats, and their end."""
+"""Node processes of a run: their non-blocking input and output, heartbeats and termination."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LAST_WORDS = 5  # number of log lines that are shown when a node dies
 
 
 class Node:
-    """Running node; documents are queued and written as its pipe accepts them.
+    """Node process of a run; documents for it are queued, and written as its pipe accepts them.
 
-    `send` and `beat` may be called by different threads; all else by the controller's.
+    `send` and `beat` may be called by any thread, other methods only by the controller's thread.
     """
 
     def __init__(self, process: Process, popen: subprocess.Popen[bytes]) -> None:
-        """Take over the process's pipes."""
+        """Store a started process, and make its pipes non-blocking."""
         self.process = process
         self.name = process.name  # name in the job
         self.popen = popen
@@ -42,17 +42,17 @@ class Node:
         self.records: dict[str, Record] = {}  # last record of each known type
         self.trials_ended = 0
         self.last_record_s = 0.0  # time of its last record (monotonic)
-        self.signalled = False  # ended by our signal, which is not the cause
+        self.signalled = False  # true: the controller has sent a signal to end the node
         self.last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lock = threading.Lock()
-        self._queue: deque[bytes] = deque()  # documents
+        self._queue: deque[bytes] = deque()  # documents to be written
         self._beat = b""
         self._rest = b""  # rest of the document that is being written
         self._parts = {self.output: b"", self.log: b""}
 
     @property
     def place(self) -> str:
-        """Return the node's name, with switch and switch port where the wiring is known."""
+        """Return the node's name, with its switches and switch ports where these are known."""
         ports = self.process.ports
         wired = [" ".join(filter(None, (port.switch, port.switch_port))) for port in ports]
         words = ", ".join(filter(None, wired))
@@ -65,7 +65,7 @@ class Node:
             self.records[record["type"]] = record
 
     def read(self, pipe: object) -> list[bytes] | None:
-        """Return the complete lines received on one of the node's pipes; None at its end."""
+        """Return the complete lines received on one of the node's pipes; None at the pipe's end."""
         stream = self.output if pipe is self.output else self.log
         try:
             chunk = os.read(stream.fileno(), _CHUNK)
@@ -81,7 +81,7 @@ class Node:
         return [line + b"\n" for line in lines]
 
     def send(self, text: bytes) -> None:
-        """Queue a document; write as much as the pipe accepts now."""
+        """Queue a document for the node; write as much as the pipe accepts now."""
         with self._lock:
             self._queue.append(text)
             self._write()
@@ -96,12 +96,12 @@ class Node:
             self._write()
 
     def flush(self) -> None:
-        """Write as much as the pipe accepts now."""
+        """Write queued documents and heartbeats, as much as the pipe accepts now."""
         with self._lock:
             self._write()
 
     def end_input(self) -> None:
-        """Close the node's input, on which it stops its traffic at once and ends."""
+        """Close the node's input; the node then stops its traffic at once and ends."""
         with self._lock:
             self.input.close()
 
@@ -111,7 +111,7 @@ class Node:
         return not self.input.closed and bool(self._rest or self._queue or self._beat)
 
     def _write(self) -> None:
-        """Write the heartbeat or the next document as far as the pipe accepts; needs the lock."""
+        """Write heartbeat and documents as far as the pipe accepts; the caller holds the lock."""
         while not self.input.closed:
             if not self._rest:
                 self._rest, self._beat = self._beat, b""
@@ -127,7 +127,7 @@ class Node:
                 self.input.close()
 
     def ended_how(self) -> str:
-        """Return a phrase on how the node ended: status or signal, last lines of its log."""
+        """Return a phrase that says how the node ended: status or signal, last lines of its log."""
         status = self.popen.returncode
         if status is None:
             words = "closed its output"
@@ -144,24 +144,24 @@ class Node:
 
 LineTaker = Callable[[Node, bytes], None]
 
-BEATS_PER_TIMEOUT = 5  # heartbeats within the time-out of a node
-_TURN_S = 0.25  # maximum wait, so that time limits are checked
+BEATS_PER_TIMEOUT = 5  # heartbeats per heartbeat timeout
+_TURN_S = 0.25  # maximum wait for data, after which time limits are checked
 _LOOK_S = 0.1  # minimum interval between checks of the nodes
 
-# Records of many nodes are gathered for a moment: waking for each record of 1,024 nodes, which
-# arrive at any time, costs more than reading it.
+# The loop first sleeps while records of many nodes arrive. With 1,024 nodes, a wake-up per record
+# costs more than reading the record.
 _GATHER_S = 20e-6  # per node
 _GATHER_MAX_S = 0.02
 
-# Nodes end by themselves, else by signals.
-STOP_TIMEOUT_S = 5.0  # for measurements to be written
-SIGNAL_TIMEOUT_S = 2.0
-REAP_TIMEOUT_S = 1.0
-_END_TURN_S = 0.01  # the end of a process causes no wake-up
+# Time limits for nodes to end.
+STOP_TIMEOUT_S = 5.0  # by themselves, after their measurements are written
+SIGNAL_TIMEOUT_S = 2.0  # after each signal
+REAP_TIMEOUT_S = 1.0  # for the last lines of an ended node
+_END_TURN_S = 0.01  # poll interval, because the end of a process does not wake the loop
 
 
 class RemoteNodes:
-    """Nodes of a run: one loop over all pipes, and a thread for heartbeats."""
+    """All nodes of a run, with one loop that reads their pipes and a thread for heartbeats."""
 
     def __init__(
         self,
@@ -171,10 +171,10 @@ class RemoteNodes:
         idle: Callable[[], None] = lambda: None,
         how: Callable[[Node], str] = Node.ended_how,
     ) -> None:
-        """Store the nodes; `record` and `log` handle each line of their outputs and errors.
+        """Store the nodes; `record` handles each line of standard output, `log` of standard error.
 
-        `idle` is called in each turn of a wait, and its error ends the wait; `how` returns in words
-        how a node ended.
+        `idle` is called repeatedly during a wait, and its error ends the wait; `how` returns in
+        words how a node ended.
         """
         self.nodes = nodes
         self.open_outputs = {node.name for node in nodes}  # names of nodes
@@ -205,13 +205,13 @@ class RemoteNodes:
         self._heart.start()
 
     def wake_on(self, fd: int) -> None:
-        """Wake the loop when a descriptor is readable."""
+        """Make the loop wake up when the file descriptor `fd` is readable."""
         self._selector.register(fd, selectors.EVENT_READ)
 
     def send(self, kind: str, content: object) -> None:
         """Send a document to all nodes.
 
-        Data that a pipe does not accept now are written in later turns.
+        Data that a pipe does not accept now are written by later calls of `turn`.
         """
         text = to_line(kind, content).encode()
         for node in self.nodes:
@@ -221,7 +221,7 @@ class RemoteNodes:
                 self._selector.register(node.input, selectors.EVENT_WRITE, node)
 
     def turn(self, limit_s: float = _TURN_S) -> bool:
-        """Wait, at most `limit_s`, for data, and handle them; return true if there were any."""
+        """Wait at most `limit_s` for data of nodes and handle the data; return true for any."""
         if limit_s > self._gather_s:
             time.sleep(self._gather_s)
             limit_s -= self._gather_s
@@ -243,24 +243,28 @@ class RemoteNodes:
         return bool(moves)
 
     def _forget_input(self, node: Node) -> None:
-        """Stop waiting until a node's input accepts data."""
+        """Remove a node's input from the pipes that the loop watches for room to write."""
         if node.name in self._unsent:
             self._unsent.remove(node.name)
             self._selector.unregister(node.input)
 
     def _end_input(self, node: Node) -> None:
-        """Close a node's input, on which it stops its traffic at once and ends."""
+        """Close a node's input; the node then stops its traffic at once and ends."""
         self._forget_input(node)
         node.end_input()
 
-    # --- waiting, with the ways in which it can end badly ----------------------------------------
+    # --- waiting for nodes -----------------------------------------------------------------------
 
     def wait_for(self, kind: str, limit_s: float) -> None:
         """Wait until all nodes have sent a record of a kind."""
         self.wait(lambda node: kind in node.records, f"to send its {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
-        """Wait until a condition holds for all nodes; none may be silent for `limit_s`."""
+        """Wait until `done` is true for all nodes.
+
+        Raise RunError where a node ends before, or sends no record for `limit_s`; `what` says in
+        words what the controller waits for.
+        """
         begin_s = looked_s = time.monotonic()
         while not all(map(done, self.nodes)):
             self._idle()
@@ -279,7 +283,10 @@ class RemoteNodes:
             self.turn()
 
     def wait_for_ends(self, limit_s: float) -> None:
-        """Wait until all processes have ended, reading their logs, which would block them."""
+        """Wait until all node processes have ended, and read their logs meanwhile.
+
+        A process would block on a full pipe if its log were not read.
+        """
         deadline_s = time.monotonic() + limit_s
         while left := [node for node in self.nodes if node.popen.poll() is None]:
             self._idle()
@@ -288,26 +295,26 @@ class RemoteNodes:
             self.turn(_END_TURN_S)
 
     def _check_ends(self, done: Callable[[Node], bool]) -> None:
-        """Raise RunError where a node has ended before its condition held."""
+        """Raise RunError where a node has ended before `done` was true for it."""
         for gone in self.nodes:
             if gone.name in self.open_outputs or done(gone):
                 continue
             for node in self.nodes:
                 self._end_input(node)  # traffic stops before the cause is determined
-            # Time for the node's last records, which are more exact than other nodes' reports.
+            # Wait for the node's last records, which are more exact than other nodes' reports.
             deadline_s = time.monotonic() + REAP_TIMEOUT_S
             while gone.popen.poll() is None and time.monotonic() < deadline_s:
                 with suppress(SwitchbenchError):
                     self.turn()
             with suppress(SwitchbenchError):
                 self.turn()
-            self._idle()  # a node may end because its switch did
+            self._idle()  # raises first where a modelled switch has ended, which ends nodes, too
             raise RunError(f"{gone.place} {self._how(gone)}")
 
     def close(self) -> None:
         """End all nodes: close their inputs, then send SIGTERM and SIGKILL, with time limits.
 
-        Read their last lines.
+        The nodes' last lines are read, and all pipes are closed.
         """
         self._beats_end.set()
         if self._heart is not None:
@@ -335,7 +342,7 @@ class RemoteNodes:
 
     @staticmethod
     def _signal(node: Node, number: int) -> None:
-        """Send a signal to a node's local process."""
+        """Send a signal to a node's process on this machine (the node itself, or ssh)."""
         node.signalled = True
         node.popen.send_signal(number)
 
@@ -352,20 +359,20 @@ def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
 
 
 class Interrupt(Handled):
-    """Context in which Ctrl-C and other ending signals only set `name` and make `fd` readable.
+    """Context in which SIGINT, SIGTERM and SIGHUP only set `name` and make `fd` readable.
 
-    The run acts on them where it can end in order.
+    The controller checks for these signals where the run can end cleanly.
     """
 
     def __init__(self) -> None:
-        """Prepare to record signals; handlers change only on entry."""
+        """Prepare to record signals; their handlers are installed only on entry."""
         super().__init__(self._note)
         self.name: str | None = None
         self.count = 0  # number of signals
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def drain(self) -> None:
-        """Empty the pipe that signals write to."""
+        """Empty the pipe to which the signal handler writes."""
         with suppress(BlockingIOError):
             os.read(self.fd, _CHUNK)
 

@@ -26,8 +26,8 @@ from ...base.model import Process, Site
 from ...base.node_names import node_set
 from ...base.programs import ENGINE
 
-# For ssh, and for the ssh processes to its gateways, to which BatchMode does not apply: without a
-# terminal they would open a window for a password.
+# Environment of ssh. BatchMode does not apply to the ssh processes that ssh starts for jump hosts:
+# without a terminal, these would open a window that asks for a password.
 UNASKED = {"SSH_ASKPASS_REQUIRE": "never"}
 
 _Item = TypeVar("_Item")
@@ -38,14 +38,20 @@ _Result = TypeVar("_Result")
 class Answer:
     """Result of a command on a host: its exit status and output."""
 
-    status: int | None = None  # None: ended after its time limit
-    output: list[str] = field(default_factory=list)  # lines
-    errors: list[str] = field(default_factory=list)
+    status: int | None = None  # None: killed at its time limit
+    output: list[str] = field(default_factory=list)  # lines of standard output
+    errors: list[str] = field(default_factory=list)  # lines of standard error
 
 
 def refuse(missing: Mapping[str, str]) -> None:
-    """Raise RunError if any host is missing, with their number and each reason once."""
-    kinds: dict[str, str] = {}  # first host of each reason; similar reasons begin alike
+    """Raise RunError if any host is in `missing`; the message has their number and the reasons.
+
+    Parameters
+    ----------
+    missing
+        The reason for each host that cannot take part in the run.
+    """
+    kinds: dict[str, str] = {}  # per reason, up to its details in (): the first host with it
     for host, reason in missing.items():
         kinds.setdefault(reason.partition(" (")[0], f"{host}: {reason}")
     reasons = "; ".join(kinds.values())
@@ -74,7 +80,7 @@ def piped(
 
 
 def pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
-    """Return a standard stream that is a pipe; ValueError for None."""
+    """Return a process's standard stream that is a pipe; raise ValueError for None."""
     if stream is None:
         raise ValueError("a node needs three pipes")
     return stream
@@ -87,11 +93,15 @@ def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
     return (log.read() or b"").decode(errors="replace").splitlines()
 
 
-_LEAVE_S = 2.0  # for a connection to end before it is killed
+_LEAVE_S = 2.0  # time for a connection's process to end before it is killed
 
 
 def end(popens: Iterable[subprocess.Popen[bytes]]) -> None:
-    """End connections, and the programs at their other ends, whose input is closed."""
+    """Close the inputs of connection processes, such as ssh, and terminate them.
+
+    The programs on the hosts end because their input is closed. A process that does not end in time
+    is killed.
+    """
     popens = list(popens)
     for popen in popens:
         pipe_of(popen.stdin).close()
@@ -113,7 +123,7 @@ def at_once(
     fanout: int,
     started: Sequence[subprocess.Popen[bytes]],
 ) -> list[_Result]:
-    """Return the results of `act` for each item, in at most `fanout` threads.
+    """Call `act` for each item, in at most `fanout` threads; return the results in order.
 
     After an interruption, processes in `started` are killed, so that no thread waits for them.
     """
@@ -141,8 +151,8 @@ def fan_out(
 ) -> dict[str, Answer]:
     """Run a local command for each host (such as `ssh`); return all answers by host.
 
-    At most `fanout` run at once, each for at most `timeout_s`. Their standard input is the file
-    `given`. They have no terminal for prompts.
+    At most `fanout` commands run at once, each for at most `timeout_s`. Each reads the file `given`
+    as its standard input, and has no terminal for prompts.
     """
     started: list[subprocess.Popen[bytes]] = []
 
@@ -176,7 +186,9 @@ def fan_out(
 
 
 def chosen(site: Site, text: str | None) -> list[Process]:
-    """Return the processes on selected hosts, in the site's order; all for None.
+    """Return the node processes on the hosts that `text` selects, in the site's order.
+
+    All node processes are returned for None.
 
     `@rack1` is a group of the site, `@*` every host, and `@rack1!node3` excludes node3.
     """
@@ -209,7 +221,7 @@ def folded(hosts: Iterable[str]) -> str:
     return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
 
 
-# --- the engine there ----------------------------------------------------------------------------
+# --- the engine on a host ------------------------------------------------------------------------
 
 
 GREETING = "switchbench-node "
@@ -217,9 +229,9 @@ _GREETING = re.compile(rf"{GREETING}(\d\S*)$")
 
 
 def greeted(line: str) -> str | None:
-    """Return the engine's version at the end of a line, or None.
+    """Return the engine's version at the end of an output line; None without a version.
 
-    Text that a login prints without a newline may come before it.
+    Text that a login prints without a newline may precede the version on this line.
     """
     found = _GREETING.search(line)
     return found[1] if found else None
@@ -230,21 +242,24 @@ HOME_FOLDER = ".local/lib/switchbench"
 SHARED_FOLDER = "/opt/switchbench"
 CURRENT = "current"  # link to the last pushed version
 
-# For sites without an engine path: the pushed engine, else the one in PATH. sudo never runs a
-# program in a folder that the user can write.
+# Shell code that sets $e to the engine's path, for sites that set no path: the engine that `push`
+# installed, else the engine in PATH. sudo must not run a program from the user's home folder, so
+# for sudo only the shared folder is searched.
 _FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
 _FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
 
-# By privilege. The guard needs the controller's address (doc/reference/safety.md), which sudo would
-# remove. The engine is sudo's own command: sudoers can allow this one program.
+# Shell code that runs the engine, by privilege. The engine's safety guard needs the controller's
+# address (doc/reference/safety.md), which sudo removes from the environment. sudo runs the engine
+# without a shell between, so that sudoers can allow this one program.
 _RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
 _ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
 
 
 def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
-    """Return a shell command that runs the engine.
+    """Return the shell command that finds the engine on a host and runs it with arguments `words`.
 
-    `exec` makes the engine's exit status the command's, and leaves no shell behind.
+    With `announced`, the engine first prints its version. By `exec`, no shell remains, and the
+    engine's exit status is the command's.
     """
     how = "sudo" if privilege == "sudo" else "none"
     if engine == ENGINE:
@@ -259,30 +274,30 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
 
 
 class Launcher:
-    """Launcher of a run's nodes, with preparation and cleanup.
+    """Base class of launchers, which start the node processes of a run.
 
-    Entering it prepares the place (a lab), leaving it releases the place. `gather` runs before,
-    because nodes on real hosts are started before the run is fully planned, and `close` at the very
-    end.
+    As a context manager, a launcher prepares the network on entry (a lab) and releases it on exit.
+    `gather` is called before, because nodes on real hosts are started before the run is fully
+    planned. `close` is called last.
     """
 
     def gather(self, _processes: Sequence[Process]) -> dict[str, str]:
-        """Return the hosts that cannot take part in a run of these processes, with the reason."""
+        """Return the hosts that cannot take part in a run, with the reason of each."""
         return {}
 
     def close(self) -> None:
         """Release everything that `gather` started and the run did not use."""
 
     def __enter__(self) -> Self:
-        """Prepare the place of the run; ConfigurationError where it is in use or cannot be made."""
+        """Prepare the run's network, such as a lab; ConfigurationError if in use or impossible."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release the place; another run may follow."""
+        """Release the run's network, such as a lab; another run may follow."""
 
     @abstractmethod
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start one node with pipes (see `piped`)."""
+        """Start one node process, with pipes as its standard streams (see `piped`)."""
 
     def lost(self, _host: str, _status: int | None, _log: Sequence[str]) -> str | None:
         """Return in words why the connection to a node ended; None where the node itself ended.
@@ -299,9 +314,9 @@ class Launcher:
 
 
 class FarLauncher(Launcher):
-    """Launcher for real hosts, some of which may be missing.
+    """Base class of launchers for real hosts, some of which may not be usable.
 
-    `gather` starts the nodes, which wait until the controller takes them.
+    `gather` starts the nodes, which wait until the controller calls `start`.
     """
 
     fanout = 64  # number of nodes started at once
@@ -314,14 +329,14 @@ class FarLauncher(Launcher):
 
     @abstractmethod
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program on the host of a node."""
+        """Start a program with arguments, `words`, on the host of a node."""
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return the reason why a host could not start its node; None for success."""
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
-        """Start a node, which reports its version first."""
+        """Start a node process on its host; the node first prints its version."""
         words = engine_words(self.engine, "none", ["--name", process.name], announced=True)
         return self.run(process, words)
 
@@ -344,7 +359,7 @@ class FarLauncher(Launcher):
         return {host: reason for host, reason in found if reason is not None}
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
-        """Wait until a node prints its version; return the reason for a failure, or None."""
+        """Wait until a node prints its version; return the reason for a failure, else None."""
         output, text, is_over = pipe_of(popen.stdout), b"", False
         deadline_s = time.monotonic() + self.limit_s
         poll = select.poll()
@@ -365,6 +380,6 @@ class FarLauncher(Launcher):
         return self._ready.pop(process.name)
 
     def close(self) -> None:
-        """End the nodes that were not used."""
+        """End the nodes that `gather` started and that `start` did not return."""
         end(self._ready.values())
         self._ready.clear()

@@ -54,7 +54,7 @@ class LabLauncher(Launcher):
             switches.check(self._lab.name, self._lab.topology)
 
     def keep_truth(self, folder: Path) -> None:
-        """Write the counters of the lab's modelled switch, if there is one."""
+        """Write the counters of the lab's modelled switch, if there is one, into `folder`."""
         if self._lab is None or self._lab.topology.model is None:
             return
         records = switches.report(self._lab.name, self._lab.topology)
@@ -62,9 +62,10 @@ class LabLauncher(Launcher):
             file.writelines(json.dumps(record) + "\n" for record in records)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a node in the namespace of its first host, so that the lab finds the process.
+        """Start a node process in the network namespace of its first port.
 
-        A node with several ports enters the other namespaces by itself.
+        The lab finds its processes by their namespaces. A node with several ports enters the other
+        namespaces by itself.
         """
         if self._lab is None:
             raise RuntimeError("the lab is not up")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Launcher of nodes by srun (doc/how-to/cluster.md): one step per host of an allocation.
+"""Launcher of nodes by Slurm's srun (doc/how-to/cluster.md): one job step per allocated host.
 
-The command runs in the allocation. A step's streams are its srun's. They are passed unlabelled as
-they arrive; srun cuts at 1,024 bytes, and no record is so long.
+`switchbench run` has to be started in the allocation. srun passes the standard streams of its step
+without labels, as the data arrive. srun cuts lines after 1,024 bytes; records are shorter.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ...base.model import Process, Site
 from .far import Answer, FarLauncher, piped
 from .ssh import lack
 
-_SIGNALLED = 128  # srun's status for a task that a signal ended, less the signal
+_SIGNALLED = 128  # srun's status is 128 + n for a task that signal n ended
 
-# A node is alone on its host: it places its workers itself, and the step gets all of the job's
-# resources.
+# A node is the only task on its host and pins its workers itself. So the job step gets all
+# resources that the job has on this host.
 _STEP = (
     "--nodes=1", "--ntasks=1", "--overlap", "--mem=0", "--cpu-bind=none", "--unbuffered",
     "--chdir=/",
@@ -30,7 +30,7 @@ _STEP = (
 
 
 class SlurmLauncher(FarLauncher):
-    """Launcher of nodes by srun."""
+    """Launcher that starts each node by one srun process."""
 
     def __init__(self, site: Site) -> None:
         """Find srun and the allocation without calling Slurm."""
@@ -45,11 +45,11 @@ class SlurmLauncher(FarLauncher):
         super().__init__(site.effective["slurm"]["engine"])
 
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program as a step on a host."""
+        """Start a program as a job step on the host of a node."""
         return piped(["srun", f"--nodelist={process.name}", *_STEP, *words])
 
     def lost(self, _host: str, status: int | None, log: Sequence[str]) -> str | None:
-        """Return why a node was lost, from srun's status and messages."""
+        """Return why the connection to a node ended, from srun's status and messages."""
         if (status or 0) > _SIGNALLED:
             number = (status or 0) - _SIGNALLED
             return f"was ended by signal {number} there ({signal.strsignal(number) or 'unknown'})"
@@ -66,5 +66,5 @@ class SlurmLauncher(FarLauncher):
 
 
 def _bare(line: str) -> str:
-    """Return a message without the leading name of its program."""
+    """Return an error message without the program's name and `error:` at its begin."""
     return re.sub(r"^(\w[\w-]*: )?(error: )?", "", line.strip())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line of OpenSSH to a site's hosts, and the meaning of its failures.
+"""Commands that run programs on a site's hosts by OpenSSH, and explanations of ssh's failures.
 
 Host keys, identities, ports and jump hosts come from the user's configuration (ssh_config(5)),
 unless the site sets them. ssh never prompts: `BatchMode`.
@@ -38,13 +38,13 @@ from .far import (
 )
 
 FAILED = 255  # status of ssh's own failures, and of a command that a signal ended
-NOT_ASKED = 3  # status of a host that could not be reached, as for an incomplete run
+NOT_ASKED = 3  # status for a host that could not be reached, equal to an incomplete run's
 
-# Settings that a node's streams need, whatever the user's interactive configuration.
+# Settings that a node's standard streams need; they override the user's configuration of ssh.
 _OURS = (
     "BatchMode=yes", "RequestTTY=no", "ForwardAgent=no", "ForwardX11=no",
     "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
-    "LogLevel=INFO",  # a lower level hides the reason of a failure, a higher one buries it
+    "LogLevel=INFO",  # a lower level hides the reason of a failure, a higher one adds many lines
 )  # fmt: skip
 # ssh ends 15 s after a host stopped answering.
 _ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
@@ -63,7 +63,7 @@ class OpenSsh:
 
     @classmethod
     def of(cls, site: Site) -> OpenSsh:
-        """Return the settings of a site; ConfigurationError for one that is not reached by ssh."""
+        """Return the ssh settings of a site; ConfigurationError for a site without ssh."""
         if not site.launcher.logs_in:
             raise ConfigurationError(
                 f"this command needs ssh, and the site has launch: {site.launch}: set "
@@ -87,7 +87,7 @@ class OpenSsh:
         return ["ssh", *self.settings(), "--", host, remote]
 
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
-        """Return the command that runs the engine on a host.
+        """Return the local ssh command that runs the engine on a host with arguments `words`.
 
         `announced`: the engine first prints its version.
         """
@@ -95,7 +95,10 @@ class OpenSsh:
         return self.command(host, f"exec {line}")
 
     def port_binding(self, host: str, words: Sequence[str]) -> list[str]:
-        """Return the command that runs the PCI binding program on a host, sent by stdin."""
+        """Return the local ssh command that runs port_binding.py on a host.
+
+        The host's Python reads the program from the command's standard input.
+        """
         script = 'exec "$@"'
         if self.privilege == "sudo":
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
@@ -105,10 +108,10 @@ class OpenSsh:
     def run_on_hosts(
         self, commands: Mapping[str, Sequence[str]], limit_s: float = 0.0, *given: Path
     ) -> dict[str, Answer]:
-        """Run a command of ssh for each host, as many at once as the site's fan-out.
+        """Run one local ssh command per host, at most `fanout` at once; return answers by host.
 
-        Each may take `limit_s` beyond the time limit of connecting. `given` is the file that the
-        commands read.
+        Each command may take `limit_s` beyond the time limit of connecting. `given` is a file that
+        each command reads as its standard input.
         """
         find_client()
         return fan_out(commands, self.fanout, self.timeout_s + limit_s, *given)
@@ -125,15 +128,18 @@ def find_client() -> None:
 
 @cache
 def _meanings(kind: str) -> Sequence[tuple[int, re.Pattern[str], str]]:
-    """Return (status, pattern, sentence) of known failures of kind `ssh` or `host`."""
+    """Return the exit status, message pattern and explanation of each known failure.
+
+    `kind` is `ssh` for failures of ssh itself, or `host` for those of the command on the host.
+    """
     known = tomllib.loads(Path(__file__).with_name("failures.toml").read_text("utf-8"))[kind]
     return [(one.get("status", FAILED), re.compile(one["pattern"]), one["says"]) for one in known]
 
 
 def failure(host: str, errors: Sequence[str]) -> str | None:
-    """Return in words why ssh itself failed; None where its messages do not say so.
+    """Return an explanation why ssh itself failed, from its error lines; None if unknown.
 
-    Lines of the engine come the same way, but are not ssh's.
+    Lines that the engine wrote to standard error are ignored.
     """
     own = [line for line in errors if not line.startswith(ENGINE)]
     for _, pattern, sentence in _meanings("ssh"):
@@ -189,12 +195,12 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
 # Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client each.
 
 
-# Beyond ConnectTimeout: a login, and loading the program from a cold disk.
+# Time beyond ConnectTimeout for a login, and for loading the program from a cold disk.
 _LOGIN_S = 20.0
 
 
 def resolved(site: Site) -> Site:
-    """Return a site whose control addresses this machine can resolve.
+    """Return the site with control addresses that this machine can resolve.
 
     An alias of ssh_config is replaced by its HostName. Raise ConfigurationError with all unresolved
     hosts, before anything is copied or started.
@@ -233,28 +239,31 @@ def _is_known(process: Process) -> bool:
 
 
 class SshLauncher(FarLauncher):
-    """Launcher of nodes by ssh."""
+    """Launcher that starts each node by one ssh client."""
 
     def __init__(self, site: Site) -> None:
-        """Read the site's settings."""
+        """Read the site's ssh settings, without starting anything."""
         find_client()
         self._way = OpenSsh.of(site)
         super().__init__(self._way.engine)
         self.fanout, self.limit_s = self._way.fanout, self._way.timeout_s + _LOGIN_S
 
     def run(self, _process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the ssh client with the given arguments."""
+        """Start a local ssh command, given by its words."""
         return piped(words, env=os.environ | UNASKED)
 
     def lost(self, host: str, status: int | None, log: Sequence[str]) -> str | None:
-        """Return why a node was lost: ssh ends with 255 for its own reasons and for signals."""
+        """Return why the connection to a node ended; None where ssh's status is the node's own.
+
+        ssh ends with 255 for its own failures, and where a signal ended the program on the host.
+        """
         if status != FAILED:
             return None
         why = failure(host, log)
         return f"is out of reach: {why}" if why else "was ended by a signal on its host"
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
-        """Log in at a host, and start the engine."""
+        """Log in at a node's host by ssh, and start the engine there."""
         name = process.name
         return self.run(process, self._way.node(name, ["--name", name], announced=True))
 
@@ -267,7 +276,7 @@ class SshLauncher(FarLauncher):
 
 
 def side_by_side(answers: Mapping[str, Answer]) -> Iterator[str]:
-    """Yield the lines of all hosts' answers, once for equal answers: `node[1-4]: done`.
+    """Yield the lines of all hosts' answers; equal answers share their lines: `node[1-4]: done`.
 
     A host's own name in its answer is ignored; the lines are those of the first host.
     """

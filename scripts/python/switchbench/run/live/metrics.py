@@ -33,7 +33,7 @@ from .state import STEPS, PortState, RunState, pattern_words
 class Shown(Protocol):
     """Protocol of objects that show a run: its id and its state."""
 
-    run_id: str  # as in its results
+    run_id: str  # id of the run, as in its results
     state: RunState
 
 
@@ -42,7 +42,7 @@ _ANY = "0.0.0.0"
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return the host and port in `:PORT`, `HOST:PORT` or `[IPv6]:PORT`; port 0: a free one."""
+    """Return the host and port in `:PORT`, `HOST:PORT` or `[IPv6]:PORT`."""
     found = re.fullmatch(r"(?:\[(.+)\]|([^:\[\]]*)):([0-9]{1,5})", text)
     if found is None or int(found[3]) > _PORT_MOST:
         raise ConfigurationError(
@@ -60,7 +60,7 @@ def served(host: str, port: int, shown: Shown) -> Iterator[str]:
     place = f"[{host}]" if ":" in host else host
     try:
         server, thread = start_http_server(port, host, registry=registry)
-    except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         why = getattr(error, "strerror", None) or error
         raise ConfigurationError(
             f"--metrics {place}:{port}: {why}; give another address, or port 0 for a free port"
@@ -73,7 +73,7 @@ def served(host: str, port: int, shown: Shown) -> Iterator[str]:
         thread.join()
 
 
-# Name after `switchbench_port_` or `_run_`, help text, and the value or None.
+# Metrics: name without `switchbench_port_` or `switchbench_run_`, help text, and value or None.
 _Figures = tuple[tuple[str, str, float | None], ...]
 _GROWS = re.compile(r"(expected|lost)_frames|completed_phases|events")  # values that never shrink
 
@@ -144,7 +144,7 @@ class StateCollector(Collector):
     """Prometheus collector that makes metrics of a run's state at each scrape."""
 
     def __init__(self, shown: Shown) -> None:
-        """Store the source of the state."""
+        """Store the object that has the run's state."""
         self._shown = shown
 
     def collect(self) -> Iterator[Metric]:

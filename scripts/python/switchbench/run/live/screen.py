@@ -23,11 +23,11 @@ from ...base.model import Run, Trial
 from ...records.schema import Record
 from .state import PhaseLoss, PortState, RunState, rate
 
-_REFRESH_S = 0.5  # nodes report progress as often
+_REFRESH_S = 0.5  # equal to the interval at which nodes report progress
 
 
 class View:
-    """View of a run in progress, which shows nothing by itself."""
+    """Base class of views, which show a run in progress; the base class shows nothing."""
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Set up a view that prints to `console`."""
@@ -43,17 +43,17 @@ class View:
         """Show the present state; called several times per second."""
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """End the view, and restore the terminal's previous content."""
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Terminal(View):
-    """Screen on the terminal's alternate page, until it is closed."""
+    """View on a terminal: a full screen on the terminal's alternate page."""
 
     def __init__(self, state: RunState, console: Console) -> None:
-        """Take the terminal over."""
+        """Switch the terminal to its alternate page, and start the screen there."""
         super().__init__(state, console)
         self._drawn_s = 0.0
         self._live = Live(
@@ -64,26 +64,26 @@ class Terminal(View):
         self._size = console.size
 
     def stage(self) -> None:
-        """Draw the screen at once, since a new stage may be its only content."""
+        """Draw the screen at once: before the first trial, the stage is all that it shows."""
         self._drawn_s, self._size = time.monotonic(), self._console.size
         self._live.refresh()
 
     def turn(self) -> None:
-        """Draw again after an interval, or when the terminal's size has changed."""
+        """Draw the screen again after an interval, or when the terminal's size has changed."""
         is_due = time.monotonic() - self._drawn_s >= _REFRESH_S
         if is_due or self._console.size != self._size:
             self.stage()
 
     def close(self) -> None:
-        """Restore the terminal."""
+        """End the screen, and restore the terminal's previous content."""
         self._live.stop()
 
 
-_PLAIN_S = 1.0  # at most one line of progress per interval
+_PLAIN_S = 1.0  # minimum interval between two lines of progress
 
 
 class Plain(View):
-    """Plain view: a line per phase, at most one per second."""
+    """View in plain lines of text: one per ended phase, at most one per second."""
 
     _last_s = 0.0  # time of the last line
 
@@ -99,16 +99,16 @@ class Plain(View):
         state = self._state
         left = format.seconds(state.left_s)
         lost = f", {format.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
-        # A counted burst ends before its rate is reported.
+        # A burst of a given number of frames ends before nodes report its rate.
         delivered = f", {rate(state.delivered_bps)}" if state.delivered_bps else ""
         self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
 
 class Seconds(View):
-    """View of a watch: a line per phase with rate, loss, latency and the worst port."""
+    """View of `switchbench watch`: a line per phase with rate, loss, latency and worst port."""
 
     def stage(self) -> None:
-        """Print at the begin of a watch that Ctrl-C ends it."""
+        """Print, when the measurement begins, that Ctrl-C ends the watch."""
         if self._state.stage == "measuring":
             self._say("Ctrl-C ends the watch with a summary")
 
@@ -118,7 +118,7 @@ class Seconds(View):
         words = [f"{state.elapsed_s:6.0f} s  delivered {rate(state.delivered_bps)}"]
         if sent:
             words.append(f"loss {format.percent(100 * lost / sent)} % ({lost:,} of {sent:,})")
-        for kind in sorted(phase.times)[:1]:  # one way, else round trip
+        for kind in sorted(phase.times)[:1]:  # one-way latency if measured, else the round trip
             p50, p99 = (format.digits(phase.times[kind][name]) for name in ("p50", "p99"))
             words.append(f"{kind.replace('_', ' ')} p50 {p50}, p99 {p99} us")
         worst = worst_first(state.ports.values())[0]
@@ -153,8 +153,8 @@ def _bar(port: PortState, _unit: format.Unit) -> str:
     return "■" * full + "·" * (_BAR_CELLS - full)
 
 
-# Columns of the table of ports: title, width, text, alignment. Without room for all, the last ones
-# are left out first.
+# Columns of the table of ports: title, width, text, alignment. Where the terminal is too narrow,
+# the last columns are omitted.
 _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
     ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), ">"),
     ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),
@@ -203,7 +203,7 @@ class Screen:
         done = f" {state.phases_done}/{state.total_phases} phases, "
         done += f"{format.seconds(elapsed_s)} gone, {format.seconds(left_s)} left"
         cells = max(10, min(40, width - len(done)))
-        # By time, because phases differ in length.
+        # The bar shows the share of time, because phases differ in length.
         full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
         rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
         return [
@@ -214,7 +214,7 @@ class Screen:
         ]
 
     def _table(self, room: int, width: int) -> list[Text]:
-        """Return the heading and the rows of the worst ports."""
+        """Return the table of ports as lines: a heading, and the `room` worst ports."""
         ports = worst_first(self._state.ports.values())
         rates = [bps for port in ports for bps in (port.offered_bps, port.delivered_bps)]
         unit = format.unit_for(bps / 1e6 for bps in rates if bps is not None)
@@ -235,7 +235,7 @@ class Screen:
 
         table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), "bold")]
         for port in ports[:room]:
-            # Ports that only suffer from a fault elsewhere look like all others.
+            # A port whose frames are lost by a fault elsewhere is not highlighted.
             style = _BAD if port.suspect else "" if port.step else "dim"
             table.append(
                 line(names[port.name], (text(port, unit) for _, _, text, _ in _COLUMNS), style)
@@ -243,7 +243,7 @@ class Screen:
         return table
 
     def _found(self, most: int) -> list[Text]:
-        """Return at most `most` lines: a title, findings in the summary's order, then events."""
+        """Return at most `most` lines: a blank line, a title, findings, then the last events."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
         if most < 3 or not (sentences or events):
@@ -260,7 +260,7 @@ class Screen:
 
 
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
-    """Sort ports: suspects first, then by loss in the last phase, then by delivered share.
+    """Return the ports sorted: suspects, then by loss in the last phase, then by delivered share.
 
     Idle ports come last. Shares are rounded, so that ports with negligible differences keep their
     places.
@@ -280,16 +280,16 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
 
 
 class Watch:
-    """Watcher of a run: keeps its live state, and shows it in a view.
+    """Watcher of a run, which keeps the run's live state and shows it in a view.
 
-    Shows nothing before it is entered.
+    Nothing is shown before the context is entered.
     """
 
     def __init__(
         self, run: Run, run_id: str, console: Console, *, quiet: bool = False, live: bool = True,
         metrics: bool = False, seconds: bool = False,
     ) -> None:  # fmt: skip
-        """Store the console; with `metrics`, the state is updated even if nothing is shown."""
+        """Choose the view for the console; with `metrics`, the state is updated without a view."""
         self.run_id = run_id
         self.state = RunState(run, Summary(run, brief=True))
         self._console = console
@@ -300,21 +300,21 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """Begin to watch another run, whose controller updates `summary`."""
+        """Watch another run from now on, whose controller updates `summary`; return this object."""
         self.state = RunState(run, summary)
         return self
 
     def stage(self, text: str) -> None:
-        """Begin a stage of the run."""
+        """Show that a stage of the run begins, such as "measuring"."""
         self.state.stage = text
         self._show(lambda view: view.stage())
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose."""
+        """Add a trial, which was chosen during the run, to the live state."""
         self.state.grow(trial)
 
     def record(self, record: Record) -> None:
-        """Update the live state by a node's record, which the summary already contains."""
+        """Update the live state with a node's record, which the summary already contains."""
         ended = self.state.take(record) if self._is_asked else None
         if ended is not None:
             self._show(lambda view: view.ended(ended))
@@ -352,6 +352,6 @@ def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[o
     """Return a context with a metrics server at `address`, or an empty one for None."""
     if address is None:
         return nullcontext()
-    from .metrics import parse_address, served  # a tenth of a second that most runs don't need
+    from .metrics import parse_address, served  # imported here, because this takes 0.1 s
 
     return served(*parse_address(address), shown)

@@ -21,9 +21,9 @@ from ...records.schema import Record
 from ...records.summary_form import FindingEntry
 
 PortRates = tuple[float | None, float | None, float | None]
-"""Rates of a port in a window: offered and delivered payload, delivered as its line carries it.
+"""Rates of a port in a window: offered payload, delivered payload, delivered rate on the line.
 
-None where no flow has this direction, or the rate is unknown.
+A rate is None where no flow has this direction, or the rate is unknown.
 """
 
 
@@ -47,7 +47,7 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
     for result in results:
         loss.times |= {kind: found for kind, found in result.entry["latency"].items() if found}
     for flows in (result.every for result in results if result.every.settled):
-        # The rates of each port in the window, as the summary has them.
+        # The rates of each port in the window, equal to the summary's.
         frames = ~np.isnan(flows["received_frames"])
         line_bps = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
         offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
@@ -55,7 +55,7 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
         on_line = m.sum_by_port(flows.ends("dst"), line_bps)
         for port in offered.keys() | delivered.keys():
             loss.rates[port] = (offered.get(port), delivered.get(port), on_line.get(port))
-        # TCP and RDMA retransmit lost frames, which are not counted.
+        # Flows of TCP and RDMA, which retransmit lost frames, have no frame counts.
         counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
         for counter, counts in (
@@ -92,10 +92,10 @@ class PortState:
     step: str = ""  # empty: no part in the present phase
     offered_bps: float | None = None  # payload
     delivered_bps: float | None = None
-    delivered_line_bps: float | None = None  # as its line carries it: at layer 1 for frames
+    delivered_line_bps: float | None = None  # on the line; layer 1 for transports with frames
     suspect: str = ""  # suspected fault, in a few words
     settled: bool = False  # true: the rates were measured in a window
-    # Frames for this port, in the last phase and in all phases.
+    # Frames sent to this port, in the last phase and in all phases.
     phase_lost: int | None = None
     phase_sent: int = 0
     lost: int = 0
@@ -103,7 +103,7 @@ class PortState:
 
     @property
     def line_share(self) -> float | None:
-        """Return the delivered share of the port's line rate; None where unknown."""
+        """Return the delivered rate as a share of the port's line rate; None where unknown."""
         if self.delivered_line_bps is None or not self.line_bps:
             return None
         return self.delivered_line_bps / self.line_bps
@@ -148,7 +148,7 @@ class RunState:
                 state = PortState(port.name, process.name, port.network, place, port.line_rate_bps)
                 self.ports[port.name] = state
                 own.append(state)
-        self._lines: dict[tuple[str, str], int] = {}  # by port and transport
+        self._lines: dict[tuple[str, str], int] = {}  # line rates by port and transport
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._trial_began_s = self._search_began_s = self.began_s
         self._ended: Counter[tuple[int, int]] = Counter()  # number of nodes that ended the trial
@@ -156,7 +156,7 @@ class RunState:
         self._last_phase = summary.ended_phase
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial that a search chose."""
+        """Add a trial, which was chosen during the run, to the run."""
         self.run = replace(self.run, trials=(*self.run.trials, trial))
         self._trials[trial.id, trial.repeat] = trial
         self.total_phases += trial.phases
@@ -226,7 +226,7 @@ class RunState:
             port.lost += port.phase_lost or 0
         trial = self.trial
         if trial is not None and (trial.id, trial.repeat) == (ended.trial, ended.repeat):
-            for name, rates in ended.rates.items():  # of the whole window
+            for name, rates in ended.rates.items():  # rates of the whole window
                 port = self.ports[name]  # unless the port is already in another phase
                 if port.phase == ended.phase and trial.traffic == "stream":
                     port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
@@ -234,9 +234,9 @@ class RunState:
         return ended
 
     def _enter(self, record: Record) -> bool:
-        """Begin the record's phase if it is new.
+        """Begin the trial and the phase of a record if they are new.
 
-        Return true for a record of the present trial.
+        Return true for a record of the latest phase of the present trial.
         """
         key = (record["trial"], record.get("repeat") or 0)
         trial = self._trials.get(key)
@@ -265,12 +265,12 @@ class RunState:
                 port = self.ports[rank.name]
                 port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
 
-    # --- what they amount to -----------------------------------------------------------------
+    # --- derived values ----------------------------------------------------------------------
 
     @property
     def left_s(self) -> float:
         """Return the expected remaining time of the trials that have not ended."""
-        if self.run.searches:  # the trials of a search are unknown, so its estimate counts
+        if self.run.searches:  # a search's trials are unknown, so its estimated time is used
             number = 0 if self.trial is None else self.trial.search or 0
             now_s, *later_s = self.run.estimates_s[number:]
             return max(0.0, now_s - (time.monotonic() - self._search_began_s)) + sum(later_s)
@@ -327,11 +327,11 @@ class RunState:
 
 
 def pattern_words(trial: Trial) -> str:
-    """Return a trial's pattern with its parameters."""
+    """Return the name and the parameters of a trial's pattern as text."""
     return format.pattern({"pattern": trial.pattern["name"], "parameters": trial.parameters})
 
 
 def rate(bps: float) -> str:
-    """Return a rate in a suitable unit."""
+    """Return a rate in bit/s as text, with a unit that suits its size."""
     unit = format.unit_for([bps / 1e6])
     return f"{unit.show(bps / 1e6)} {unit.name}"
