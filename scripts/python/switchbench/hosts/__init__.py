@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts before a run: missing parts, differences, installing the engine, binding drivers."""
+"""Preparation of hosts before a run: checks, installing the engine, binding drivers."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks of this machine, and the comparison of a site's hosts, with a remedy for each deficiency.
 
-Nothing is changed. The hosts of a site are asked over ssh for the properties that should be alike.
+Nothing is changed. Properties that should be equal on all hosts of a site are read over ssh.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from .push import libraries as linked_libraries
 
 
 ABSENT = "-"
-# Output of lldpctl, under a name like a file's.
+# Name under which the output of lldpctl is listed among a host's files.
 _LLDP = "lldp"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Property that hosts should have in common: its files, and the function that reads them.
+    """Property that should be equal on all hosts: its name, its files and a function.
 
-    `read` gets None for a missing file; without any file the host lacks the property.
+    `read` returns the property's value from the files' contents, with None for a missing file. A
+    host without any of the files lacks the property.
     """
 
     name: str
@@ -56,7 +57,10 @@ def _plain(text: str) -> str:
 
 
 def _after(key: str) -> Callable[[str], str]:
-    """Return a reader of the text after `key` and its `:` or `=`, in the first such line."""
+    """Return a function that returns the value of `key` in a text of lines `key: value`.
+
+    `=` may replace `:`. The first line with this key is used; "none" without such a line.
+    """
 
     def read(text: str) -> str:
         for line in text.splitlines():
@@ -68,18 +72,21 @@ def _after(key: str) -> Callable[[str], str]:
     return read
 
 
-# Processes that discipline a clock; phc2sys copies a NIC's clock to the kernel's.
+# Names of processes that synchronize a clock; phc2sys copies a NIC's clock to the kernel's.
 _KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
 
 
 def _gigabytes(text: str) -> str:
-    """Return the memory in whole GiB, because kernels reserve different amounts."""
+    """Return the memory size in a text of /proc/meminfo, rounded to GiB.
+
+    Exact sizes differ on equal hosts, because kernels reserve different amounts.
+    """
     kib = _after("MemTotal")(text).partition(" ")[0]
     return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
 
 
 def _different(text: str) -> str:
-    """Return the different words of a text: `performance, powersave` where cores differ."""
+    """Return the distinct words of a text, sorted: `performance, powersave` if cores differ."""
     return ", ".join(sorted(set(text.split()))) or ABSENT
 
 
@@ -87,11 +94,14 @@ def _keepers(text: str) -> str:
     return ", ".join(name for name in _KEEPERS if name in text.split()) or "none"
 
 
-_GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
+_GIDS = 8  # number of RDMA GIDs compared: the kernel makes 0 to 3, addresses make further ones
 
 
 def _gids(layer: str | None, *types: str | None) -> str:
-    """Return the kinds of a port's GIDs by index: an index must mean the same kind on all hosts."""
+    """Return the types of an RDMA port's GIDs (global identifiers) as text, by index.
+
+    An index must have the same type on all hosts. Ethernet needs a GID of type RoCE v2.
+    """
     kinds = ", ".join(f"{i}: {kind}" for i, kind in enumerate(types) if kind) or "none"
     has_version_2 = "RoCE v2" in kinds
     return kinds if layer != "Ethernet" or has_version_2 else f"none of RoCE version 2 ({kinds})"
@@ -117,7 +127,7 @@ _OF_PORT = ("iface", "pci", "rdma")  # keys that identify a port
 
 
 def _facts_of(key: str, named: str) -> Iterator[Fact]:
-    """Yield the facts of the port that the site's key names: `rdma`, `mlx5_0/1`."""
+    """Yield the facts of one port; `key` and `named` are for example `rdma` and `mlx5_0/1`."""
     device, _, number = named.partition("/")
     for fact in _FACTS[key]:
         yield replace(fact, paths=tuple(path.format(device, number or 1) for path in fact.paths))
@@ -134,11 +144,11 @@ def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
 
 
 OK = "ok"
-LACK = "lack"  # an ability is missing; `remedy` has the way to it
-NOTE = "note"  # worth reading, but nothing is missing
+LACK = "lack"  # something is missing; `remedy` says how to get it
+NOTE = "note"  # a remark; nothing is missing
 
 ROOT = Path("/")  # tests use another folder
-# Memory of a port's queues and buffers at the default depth and message size, with some reserve.
+# Locked memory for a port's queues and buffers, at the default depth and message size.
 MEMLOCK_BYTES = 64 << 20
 _ENGINE_TIMEOUT_S = 20
 _AF_XDP = 44  # linux/socket.h; Python lacks this constant
@@ -185,19 +195,19 @@ CHECK_LIST = {
 
 
 def _check(key: str, state: str, detail: str, named: str = "") -> HostCheck:
-    """Return the result for an entry of the check list."""
+    """Return the result of the check that is entry `key` of the check list."""
     item = CHECK_LIST[key]
     remedy = "" if state == OK else item.remedy.replace("{}", named)
     return HostCheck(item.part, item.what, state, detail, remedy)
 
 
 def examine() -> list[HostCheck]:
-    """Return all checks of this machine, in the order in which users need them."""
+    """Run all checks of this machine; return their results, those of the engine first."""
     return [check for examiner in _EXAMINERS for check in examiner()]
 
 
 def can_run(checks: list[HostCheck]) -> bool:
-    """Return true where the engine works; nothing runs without it."""
+    """Return true where the checks show that the engine works; nothing runs without it."""
     return not any(check.part == "engine" and check.state == LACK for check in checks)
 
 
@@ -242,7 +252,7 @@ def _engine() -> Iterator[HostCheck]:
 
 
 _RAW = ("cap_net_raw", "cap_net_admin")
-# Raw sockets: name, family, capabilities for a port on it, and the kernel's option.
+# Raw socket types: name, address family, capabilities that a port needs, and kernel option.
 _SOCKETS = (
     ("AF_PACKET", int(socket.AF_PACKET), _RAW, "CONFIG_PACKET"),
     ("AF_XDP", _AF_XDP, (*_RAW, "cap_bpf", "cap_ipc_lock", "cap_sys_admin"), "CONFIG_XDP_SOCKETS"),
@@ -264,7 +274,7 @@ def _packet_sockets() -> Iterator[HostCheck]:
 
 
 def _open_raw(family: int) -> int:
-    """Open a raw socket; return the error's number, 0 for success."""
+    """Try to open a raw socket of an address family; return its errno, 0 for success."""
     try:
         socket.socket(family, socket.SOCK_RAW, 0).close()
     except OSError as error:
@@ -304,7 +314,7 @@ def examine_rdma() -> Iterator[HostCheck]:
 
 
 def memlock_bytes() -> int | None:
-    """Return the memory limit for locking by this user in bytes; None without a limit."""
+    """Return the number of bytes that this user may lock in memory; None without a limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return None if limit == resource.RLIM_INFINITY else limit
 
@@ -345,7 +355,7 @@ _LINES = 200  # limit per file
 
 @dataclass(frozen=True)
 class HostComparison:
-    """Property of all hosts: the majority's value, and the hosts with another value."""
+    """Property of all hosts: its usual or required value, and the hosts with another value."""
 
     name: str
     most: str
@@ -367,7 +377,7 @@ class Survey:
 
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
-    """Query hosts for all properties and compare their values."""
+    """Read all properties of the hosts over ssh, and compare the hosts' values."""
     way = OpenSsh.of(site)
     facts = {process.name: [*_FACTS["machine"], *_of_ports(process.ports)] for process in processes}
     paths = {
@@ -404,8 +414,8 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     return Survey(rows, silent, [*unfit(processes, values)])
 
 
-# Needs of a test that all hosts may lack: by a row's name, or its last word for ports' rows; a
-# check of the value, and the remedy.
+# Requirements of a test that no host may meet, so that comparing hosts does not find them. The key
+# is a row's name, or the end of it for rows of ports. Values: a check of the row's value, a remedy.
 _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "hugepages": (
         lambda value: value.isdigit() and int(value) > 0,
@@ -421,7 +431,7 @@ _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
 
 
 def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each need with the hosts that do not meet it."""
+    """Yield a sentence for each requirement that hosts do not meet, with hosts and remedy."""
     by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
     for name, found in values.items():
         for need, (is_met, words) in _NEEDS.items():
@@ -434,9 +444,10 @@ def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]])
 
 
 def _row(name: str, values: Mapping[str, str]) -> HostComparison:
-    """Compare the hosts' values of a row with the one right value, else with the most frequent.
+    """Compare the hosts' values of a property with its required or its most frequent value.
 
-    Of several most frequent values, the first host's counts.
+    The engine's version and a port's cable have a required value. Where several values are the most
+    frequent, the first of them in the order of hosts is used.
     """
     ((usual, _),) = Counter(values.values()).most_common(1)
     if name == "engine" or name.endswith(" cable"):
@@ -459,7 +470,10 @@ _SCRIPT = (
 
 
 def _host_files(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
-    """Return each host's files, at most `lines` lines of each, daemons and CPU governors."""
+    """Read the files `paths` on each host, at most `lines` lines of each; return them by host.
+
+    Each answer also has the host's LLDP neighbours, running processes and CPU governors.
+    """
     ask = ["sh", "-c", _SCRIPT.format(lines=lines), "sh"]
     questions = {
         host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")
@@ -473,7 +487,7 @@ def _host_files(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) ->
 
 @dataclass(frozen=True)
 class HostLink:
-    """State of one port's link as its host reports it."""
+    """State of one port's link, as the port's host reports it."""
 
     is_up: bool | None  # None: not reported
     changes: int | None  # carrier changes since the host's start
@@ -509,12 +523,12 @@ def refuse_unmoved(
     ports: Sequence[Port], moved: Collection[str], before: Mapping[str, int | None],
     now: Mapping[str, HostLink],
 ) -> None:  # fmt: skip
-    """Raise ConfigurationError where cables are not at the device ports given for these ports.
+    """Raise ConfigurationError where a host port's cable is not in the device port it should be in.
 
     Parameters
     ----------
     ports
-        The site's ports, each with the device's port that it has to be in.
+        The site's ports, each with the device port that its cable has to be in.
     moved
         Names of the ports whose cables had to be moved.
     before

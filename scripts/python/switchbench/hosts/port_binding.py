@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bind PCI network devices to a driver of DPDK's and restore them (doc/how-to/bind.md).
 
-One file that needs Python 3.8 and nothing else: Switchbench also sends it to hosts, on the standard
-input of their `python3`.
+This file needs only Python 3.8: Switchbench also sends it to hosts, as the standard input of
+`python3` there.
 
-Before the first change a journal is on disk with all that leaving the kernel driver takes away.
-Restoring uses the journal alone, so it works after a kill. After a reboot the devices are back with
-their kernel drivers anyway. What cannot be restored, and what must not go away, is blocked before
-anything is touched.
+Before the first change, a journal on disk records all settings that are lost with the kernel
+driver. Restoring uses only the journal, so it works after the program was killed. A reboot also
+brings the devices back to their kernel drivers. A device that could not be restored, or whose
+interface the host needs, is rejected before anything is changed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ NETWORK = 0x02  # PCI base class
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 TRY_S = 0.1  # interval between checks of slow kernel actions
 APPEAR_TRIES = 100  # an interface appears some time after its driver is bound
-RENAME_TRIES = 10  # udev renames it a moment later
-ROUNDS = 30
+RENAME_TRIES = 10  # udev renames an interface a moment after it appears
+ROUNDS = 30  # maximum attempts to restore an interface's addresses or routes
 
 
 class BindError(Exception):
@@ -62,13 +62,13 @@ class ProgramError(BindError):
 
 
 def block(when: object, sentence: str, status: int = 2) -> None:
-    """Raise BindError with the given sentence where the condition holds."""
+    """Raise BindError with the given sentence and exit status if the condition `when` is true."""
     if when:
         raise BindError(sentence, status)
 
 
 def say(sentence: str) -> None:
-    """Print a sentence; a closed output is ignored."""
+    """Print a sentence; ignore the error of a closed output."""
     with contextlib.suppress(OSError):
         print(sentence, flush=True)
 
@@ -77,7 +77,7 @@ def say(sentence: str) -> None:
 
 
 def at(*names: str) -> Path:
-    """Return a path below `ROOT`."""
+    """Return the path below `ROOT` with the given parts."""
     return ROOT.joinpath(*names)
 
 
@@ -95,7 +95,7 @@ def read(path: Path) -> str:
 
 
 def number(path: Path, missing: int = -1) -> int:
-    """Return the number in a file; `missing` where there is none."""
+    """Return the number in a file; return `missing` where the file has no number."""
     try:
         return int(read(path), 0)
     except ValueError:
@@ -120,7 +120,7 @@ def write(path: Path, text: str) -> None:
 
 
 def put(path: Path, text: str, problem: str) -> None:
-    """Write a text to a kernel file; BindError with `problem` and the kernel's reason."""
+    """Write a text to a kernel file; on failure, raise BindError with `problem` and the reason."""
     try:
         write(path, text)
     except OSError as error:
@@ -139,7 +139,7 @@ def override_of(pci: str) -> str:
 
 def interfaces_of(pci: str) -> dict[int, str]:
     """Return a device's interfaces in this namespace, by their port number on the device."""
-    # Virtio devices have a bus of their own in between.
+    # The interfaces of a virtio device are below a bus of their own.
     paths = [*device(pci).glob("net/*"), *device(pci).glob("virtio*/net/*")]
     return {number(path / "dev_port", 0): path.name for path in sorted(paths)}
 
@@ -162,16 +162,16 @@ def run(*words: str) -> str:
 
 
 def objects(*words: str) -> list[Record]:
-    """Return the objects that ip(8) lists, with all details."""
+    """Return the objects (links, addresses or routes) that an ip(8) command lists, with details."""
     found: list[Record] = json.loads(run("ip", "-json", "-details", *words) or "[]")
     return [one for one in found if one]
 
 
-# --- the guard: what must not go away -------------------------------------------------------------
+# --- guard: interfaces that the host needs --------------------------------------------------------
 
 ANY = "?"  # stands for an unknown interface
-# Interface kinds that send no packets, or send them by a link that /sys shows. All other kinds are
-# tunnels.
+# Kinds of interfaces that send no packets, or send them by another interface that /sys shows. All
+# other kinds are tunnels.
 PLAIN = (
     "bond", "bridge", "dummy", "ifb", "ipoib", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap",
     "netkit", "team", "veth", "vlan", "vrf",
@@ -180,15 +180,15 @@ ASSIGNED = ipaddress.ip_network("2000::/3")  # all assigned unicast addresses of
 
 
 def hops_of(route: Record) -> list[str]:
-    """Return the interfaces by which a route leaves; `ANY` where a next hop object hides them."""
+    """Return the outgoing interfaces of a route; [`ANY`] where a next-hop object hides them."""
     found = [hop["dev"] for hop in (route, *route.get("nexthops", [])) if "dev" in hop]
     return found or [ANY]
 
 
 def way_to(address: str) -> list[str]:
-    """Return the interfaces by which an address is reached.
+    """Return the outgoing interfaces of the routes to an address.
 
-    [] for own addresses or without a route.
+    The list is empty for the host's own addresses, and where there is no route.
     """
     number, _, scope = address.partition("%")
     parsed_address = ipaddress.ip_address(number)
@@ -210,7 +210,10 @@ def is_unicast(route: Record) -> bool:
 
 
 def default_routes(version: int) -> list[tuple[str, str]]:
-    """Return (interface, name) of default routes and of routes that cover half of all addresses."""
+    """Return (interface, name) for each default route of an IP version.
+
+    Routes that together cover half of all addresses count as a default route.
+    """
     space = ipaddress.ip_network("0.0.0.0/0") if version == 4 else ASSIGNED
     uses, wide = [], []
     networks: list[Any] = []
@@ -237,7 +240,7 @@ def critical_uses(connection: str) -> list[tuple[str, str]]:
         uses += [(hop, name) for hop in way_to(connection)]
     links = {link["ifname"]: link for link in objects("link", "show")}
     followed = 0
-    while followed < len(uses) < 1000:  # the limit ends a tunnel that leads into itself
+    while followed < len(uses) < 1000:  # the limit ends the loop for a tunnel inside itself
         hop, name = uses[followed]
         followed += 1
         info = links.get(hop, {}).get("linkinfo", {})
@@ -247,7 +250,7 @@ def critical_uses(connection: str) -> list[tuple[str, str]]:
 
 
 def way_of(tunnel: Record) -> list[str]:
-    """Return the interfaces by which a tunnel's packets leave, from the tunnel's settings."""
+    """Return the outgoing interfaces of a tunnel's packets, from the tunnel's settings."""
     settings = tunnel["linkinfo"].get("info_data", {})
     if "link_netnsid" in tunnel:
         return [ANY]
@@ -297,7 +300,7 @@ def check(args: argparse.Namespace) -> bool:
 
 
 def check_device(pci: str) -> None:
-    """Raise BindError for other things than network devices, and for devices that must stay."""
+    """Raise BindError if the address is no PCI network device, or the device must not be bound."""
     lspci = "`lspci -D -d ::02xx` lists the network devices."
     block(
         not PCI.fullmatch(pci),
@@ -342,7 +345,7 @@ def check_device(pci: str) -> None:
 
 
 def check_interface(pci: str, name: str) -> None:
-    """Raise BindError for an interface below a bond, bridge or other interface."""
+    """Raise BindError for an interface on which a bond, bridge, other interface or rxe depends."""
     for path in sorted(at("sys/class/net", name).glob("upper_*")):
         upper = path.name[len("upper_") :]
         block(
@@ -399,14 +402,15 @@ def synced_folder(path: str) -> Iterator[None]:
 
 
 def write_journal(path: str, journal: Record) -> None:
-    """Write a new journal atomically, synced to disk with its folder's entry."""
+    """Write a new journal file atomically, and sync the file and its folder to disk."""
     temporary = f"{path}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         os.makedirs(os.path.dirname(os.path.abspath(path)), 0o755, exist_ok=True)
         check_folder(path)
         with synced_folder(path):
-            # Remove the remains of a killed process with this number, never a file of another user.
+            # A killed process with the same number may have left this file. The file is not another
+            # user's, because others can't write to this folder.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
             with os.fdopen(os.open(temporary, flags, 0o644), "w") as file:
@@ -423,7 +427,10 @@ def write_journal(path: str, journal: Record) -> None:
 
 @contextlib.contextmanager
 def opened_journal(path: str, lock: bool = False) -> Iterator[Record | None]:
-    """Open the journal, optionally locked against other processes; None without a journal."""
+    """Open the journal, optionally locked against other processes, and yield its content.
+
+    Yield None without a journal; raise BindError for one that is unreadable, unsafe or locked.
+    """
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(path, flags)
@@ -457,7 +464,7 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[Record | None]:
 
 
 def parsed(path: str, text: str) -> Record:
-    """Return the journal in a text; BindError for one of another version."""
+    """Parse the text of a journal; raise BindError for a journal of another version."""
     try:
         journal: Record = json.loads(text)
         if journal["switchbench_bind"] != VERSION:
@@ -476,7 +483,10 @@ def is_past(journal: Record) -> bool:
 
 
 def journal_is_done(args: argparse.Namespace) -> bool:
-    """Return true where a journal of this boot has all requested devices; BindError for others."""
+    """Return true where an earlier call has bound all requested devices, as the journal shows.
+
+    Return false without a journal of this boot; raise BindError where other devices are bound.
+    """
     with opened_journal(args.journal) as journal:
         if journal is None or is_past(journal):
             return False
@@ -490,15 +500,15 @@ def journal_is_done(args: argparse.Namespace) -> bool:
         )
 
 
-# --- what is written down, and restored -----------------------------------------------------------
+# --- settings of an interface ---------------------------------------------------------------------
 
-# Attributes of a route that the kernel prints but does not accept; next hop objects go with the
-# interface.
+# Attributes of a route that the kernel prints but does not accept. Next-hop objects (nhid) are lost
+# with the interface.
 NOISE = re.compile(
     r"(?<=rto_min) lock| (nhid|expires|error) \S+"
     r"| (linkdown|dead|(rt_)?offload(_failed)?|(rt_)?trap|unresolved)\b"
 )
-# routes by redirects, by the kernel, by router advertisements
+# routes that the kernel makes: by redirects, by itself, by router advertisements
 MADE_BY_KERNEL = re.compile(r" proto (1|2|9)\b")
 FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 
@@ -506,7 +516,7 @@ FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 def read_interface(name: str) -> Record:
     """Return name, MAC, MTU, state, addresses and routes of an interface.
 
-    Addresses and routes are in ip(8)'s own words, which it accepts again.
+    Addresses and routes are in ip(8)'s syntax, so that ip(8) can restore them.
     """
     [link] = objects("address", "show", "dev", name)
     routes = []
@@ -522,14 +532,14 @@ def read_interface(name: str) -> Record:
         "mtu": link["mtu"],
         # interfaces other than Ethernet have longer addresses, which they keep
         "mac": link["address"] if link["link_type"] == "ether" else "",
-        # the kernel makes RFC 8981's addresses itself
+        # the kernel makes temporary addresses (RFC 8981) itself
         "addresses": [words_of(one) for one in link["addr_info"] if not one.get("temporary")],
         "routes": routes,
     }
 
 
 def words_of(address: Record) -> str:
-    """Return an address in the words that `ip address replace` takes."""
+    """Return an address, listed by ip(8) in JSON, as arguments of `ip address replace`."""
     length = f"/{address['prefixlen']}"
     peer = address.get("address")
     words = [address["local"], "peer", peer + length] if peer else [address["local"] + length]
@@ -543,7 +553,7 @@ def words_of(address: Record) -> str:
 
 
 def write_interface(name: str, state: Record) -> None:
-    """Restore an interface's name and settings from a journal."""
+    """Restore the name and settings that the journal has for the interface now called `name`."""
     now, new = read_interface(name), state["name"]
     for key, word in (("name", "name"), ("mac", "address"), ("mtu", "mtu")):
         if state[key] not in (now[key], ""):
@@ -557,7 +567,7 @@ def write_interface(name: str, state: Record) -> None:
 
 
 def add_all(name: str, commands: list[str]) -> None:
-    """Run ip(8) commands in rounds until all have succeeded; ProgramError after `ROUNDS`.
+    """Run ip(8) commands in rounds until all have succeeded; BindError after `ROUNDS` rounds.
 
     A gateway needs its own route first, and a route may use an IPv6 address only after duplicate
     address detection (RFC 4862: a second or so). Routes are appended, because another interface may
@@ -585,7 +595,7 @@ def add_all(name: str, commands: list[str]) -> None:
 
 
 def change_driver(pci: str, driver: str) -> None:
-    """Unbind a device from its driver and bind it to another; "" leaves it without one."""
+    """Unbind a device from its driver and bind it to `driver`; "" leaves it without a driver."""
     now, drivers = driver_of(pci), at("sys/bus/pci/drivers")
     if now == driver:
         return
@@ -613,21 +623,21 @@ def change_driver(pci: str, driver: str) -> None:
 
 
 def set_override(pci: str, driver: str) -> None:
-    """Set the driver override of a device, the only driver that may bind."""
+    """Set the driver override of a device, which is the only driver that may bind; "" clears it."""
     if override_of(pci) != driver:  # an empty line clears it
         problem = f"The driver override of PCI device {pci} can't be set"
         put(device(pci, "driver_override"), driver or "\n", problem)
 
 
 def bind(args: argparse.Namespace) -> bool:
-    """Bind all devices, or undo every change.
+    """Bind all requested devices to the driver; on an error, undo every change.
 
-    Return False where an earlier call has bound them.
+    Return False where an earlier call has bound the devices.
     """
     if check(args):
         return False
     with opened_journal(args.journal, lock=True) as past:
-        if past is not None and is_past(past):  # its devices are back by themselves
+        if past is not None and is_past(past):  # the reboot has restored its devices
             remove(args.journal)
     journal: Record = {
         "switchbench_bind": VERSION,
@@ -677,7 +687,10 @@ def remove(path: str) -> None:
 
 
 def await_interface(pci: str, state: Record) -> str:
-    """Wait for the interface with this number on the device; return its present name, or ""."""
+    """Wait until an interface of a device is back; return its present name, "" if it is not.
+
+    `state` is the interface's entry in the journal.
+    """
     name, named = "", 0
     for _ in range(APPEAR_TRIES):
         name = interfaces_of(pci).get(state["dev_port"], name)
@@ -711,7 +724,7 @@ def restore_device(entry: Record) -> None:
 
 
 def restore_all(journal: Record) -> BindError | None:
-    """Restore all devices, the last change first, despite errors; return the first error."""
+    """Restore all devices, the last bound one first, despite errors; return the first error."""
     first = None
     for entry in reversed(journal["devices"]):
         try:
@@ -780,7 +793,7 @@ def main(words: list[str] | None = None) -> int:
             own.add_argument("--driver", choices=USER_DRIVERS, required=True)
     args = parser.parse_args(words)
     args.connection = args.connection.partition(" ")[0]
-    # A half-done change is completed or undone before a signal counts.
+    # Signals are blocked until all changes are complete or undone.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         if args.verb == "restore":

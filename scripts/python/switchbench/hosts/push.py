@@ -36,8 +36,8 @@ SUMS = "SHA256SUMS"
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 
-# DPDK's drivers that a port can need; the others are for cryptography, compression and so on.
-# Excluded: drivers that depend on one of those, and need libraries of 17 MB.
+# Kinds of DPDK drivers that a port can need; other kinds are for cryptography, compression and so
+# on. Two drivers are excluded: they depend on such a kind, and on libraries of 17 MB.
 _DRIVERS = ("bus", "mempool", "common", "net")
 _DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
 ROOT = Path("/")  # tests use another folder
@@ -71,7 +71,7 @@ _PROGRAM, _FILE = 0o755, 0o644
 
 @dataclass(frozen=True)
 class Piece:
-    """File of the engine's folder."""
+    """File in the folder that `push` installs on a host: its path, content and mode."""
 
     place: str  # path below the folder
     content: bytes
@@ -85,9 +85,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Collection:
-    """Files of the engine's folder, sorted by path."""
+    """All files of the folder that `push` installs on a host, sorted by path."""
 
-    machine: str  # the kernel's name: x86_64
+    machine: str  # machine type as the kernel names it: x86_64
     pieces: tuple[Piece, ...]
 
     @property
@@ -121,7 +121,7 @@ class Collection:
             path.chmod(piece.mode)
 
     def archive(self, file: IO[bytes]) -> None:
-        """Write a reproducible .tar.gz: equal content gives equal bytes."""
+        """Write all files to a reproducible .tar.gz: equal files give equal bytes."""
         with (
             gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
             tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
@@ -168,13 +168,16 @@ def collect() -> Collection:
 
 
 def is_collected(program: Path) -> bool:
-    """Return true for a program in a collected folder."""
+    """Return true for a program in a folder made by `collect`, with libraries and SHA256SUMS."""
     real = program.resolve()
     return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
 
 
 def _again(engine: Path) -> Collection:
-    """Return what an earlier call collected in the folder; files must match its SHA256SUMS."""
+    """Return the files that an earlier `collect` put into the folder of this engine.
+
+    Raise ConfigurationError where a file differs from its checksum in SHA256SUMS.
+    """
     folder = engine.resolve().parent
     try:
         sums = (folder / SUMS).read_text("utf-8").splitlines()
@@ -186,7 +189,7 @@ def _again(engine: Path) -> Collection:
         place = path.relative_to(folder)
         if path.is_dir() or place == Path(SUMS):
             continue
-        # Files unpacked by pip have modes of the user's umask.
+        # pip gives files the modes of the user's umask, so only the executable bit is kept.
         piece = _piece(str(place), path, _PROGRAM if os.access(path, os.X_OK) else _FILE)
         if named.get(piece.place) != piece.digest:
             raise ConfigurationError(
@@ -200,7 +203,7 @@ def _again(engine: Path) -> Collection:
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
     """Return all libraries of programs and shared objects, by the name under which they are loaded.
 
-    The dynamic loader is included.
+    The dynamic loader is included. Raise ConfigurationError where a library is missing.
     """
     if not programs:
         return {}
@@ -227,11 +230,16 @@ def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
         raise ConfigurationError(f"the engine's archive can't be made: {error}") from None
 
 
-# Folders that libraries read at every start, and their replacements. The host may have the same
-# DPDK: all drivers would be loaded twice, or fail to load with our C library, which ends the start;
-# no option prevents this (eal_plugins_init). A provider of the host beside ours would serve the
-# same devices (load_drivers; ours are named in the environment). The replacement is a path that is
-# never a folder, or a folder without such files where libibverbs complains about a missing one.
+# Paths of folders inside libraries, and their replacements: name of the library, pattern of the
+# path, new path, and the byte that fills the rest of the old path. Without a replacement, a library
+# would load the host's files from this folder at every start.
+# - DPDK would load the host's drivers, too. With an equal DPDK, all drivers would be loaded twice,
+#   or fail to load with the copied C library, which ends the start. No option prevents this
+#   (eal_plugins_init).
+# - libibverbs would load the host's providers for the same devices (load_drivers). The copied
+#   providers are named in the environment.
+# A new path is never a folder. Where libibverbs complains about a missing folder, the new path is a
+# folder without such files.
 HOST_FOLDERS = (
     ("librte_eal.so", re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)"), b"", b"\0"),
     (
@@ -267,7 +275,10 @@ def driver_folders() -> list[Path]:
 
 
 def _drivers() -> list[Path]:
-    """Return DPDK's drivers by the names that it loads from a folder: librte_bus_pci.so.23.0."""
+    """Return the files of DPDK's drivers that ports can need, such as librte_bus_pci.so.23.0.
+
+    Raise ConfigurationError where no drivers are installed.
+    """
     for folder in driver_folders():
         found = [
             path
@@ -283,13 +294,15 @@ def _drivers() -> list[Path]:
     )
 
 
-_DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and drivers load .so.23 as a dependency
+# Dots in the file name of a driver, librte_net_tap.so.23.0. The name with .so is for linking; other
+# drivers that depend on the driver use the name with .so.23.
+_DOTS = 3
 
 
 def _soname(driver: Path) -> str:
-    """Return the name under which other drivers load this one: librte_bus_pci.so.23.
+    """Return the name under which other drivers load a driver: librte_bus_pci.so.23.
 
-    A file with this name too would be loaded twice.
+    The driver is copied under this name only: a file with both names would be loaded twice.
     """
     return driver.name.rpartition(".")[0]
 
@@ -301,7 +314,10 @@ _XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
 
 
 def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
-    """Return the BPF programs that libxdp loads into the kernel, from the folder that it names."""
+    """Return the files with BPF programs that libxdp loads into the kernel.
+
+    The path of their folder is read from libxdp, one of the `needed` libraries.
+    """
     for name, path in needed.items():
         folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
         if folder is not None:
@@ -316,8 +332,8 @@ def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
 
 _SCRIPT = Path(__file__).parents[1] / "run/launch/receive.sh"
 _AS_ROOT = '[ "$(id -u)" = 0 ] && exec "$@"; exec sudo -n "$@"'
-_ASK_S = 60.0  # a login, and checksums of 35 MB from a cold disk
-_TAKE_S = 300.0  # 14 MB, through a gateway that all hosts share
+_ASK_S = 60.0  # time for a login, and for checksums of 35 MB from a cold disk
+_TAKE_S = 300.0  # time to send 14 MB, through a gateway that all hosts share
 
 
 @dataclass(frozen=True)
@@ -329,7 +345,10 @@ class PushOrder:
     folder: str  # "" for the home folder
 
     def words(self, task: str) -> list[str]:
-        """Return the remote command for the task `ask` or `take`."""
+        """Return the command line of receive.sh on a host, for one task.
+
+        `ask` compares checksums with the host's files; `take` unpacks the archive.
+        """
         one = self.collection
         digest = hashlib.sha256(one.sums.encode()).hexdigest()
         what = [one.name, one.machine, self.privilege, digest]
@@ -348,15 +367,15 @@ def order(site: Site, folder: Path | None = None) -> PushOrder:
     return PushOrder(collect(), privilege, str(folder or default))
 
 
-# A login may print text of its own around the output of receive.sh, even on the same line. A run
-# cannot handle this, so the host then answers the engine's version with a reason (`lack`).
+# A login may print its own text around the output of receive.sh, even on the same line. `push`
+# ignores such text here; `lack` then reports it, because `run` cannot handle it.
 _OURS = "switchbench push: "
 _LACKS = re.compile(rf"{_OURS}lack$")
 _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
 def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[str, Answer]:
-    """Copy the engine to hosts; return the result of each in words."""
+    """Copy the engine to hosts that lack this build; return the result of each host in words."""
     way = OpenSsh.of(site)
 
     def send(hosts: Sequence[str], task: str, limit_s: float, *archive: Path) -> dict[str, Answer]:
@@ -378,7 +397,7 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> dict[st
             answers |= send(lacking, "take", _TAKE_S, Path(file.name))
             size_mb = Path(file.name).stat().st_size / 1e6
     done = {host: found for host, answer in answers.items() if (found := _done(answer))}
-    # The pushed engine's version, started as `run` starts it.
+    # Start the pushed engine as `run` does, to read its version.
     engines = {host: f"{folder}/{CURRENT}/{ENGINE}" for host, (_, folder) in done.items()}
     versions = way.run_on_hosts(
         {

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab: nodes and a switch made of network namespaces on one machine.
+"""Package for labs: nodes and a switch made of network namespaces on one machine.
 
     topology = load("one-switch", {"nodes": 4, "rate": "50M"})
     with session(topology) as lab:
         for node in lab.nodes:                 # names, addresses, line rates, switch ports
             lab.popen(node.name, ["switchbench-node"], stdin=PIPE, stdout=PIPE)
         ...
-        truth = counters.read(lab) - before    # what the switch's kernel counted
 
-`load` raises `TopologyError`, the rest `LabError`: sentences for people, ready to print.
+`load` raises `TopologyError`, the other functions `LabError`; both contain a sentence for users.
 """
 
 import importlib
@@ -37,9 +36,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name of `labs.lab`, importing the module at first use.
+    """Return the object of this name in `labs.lab`, which is imported at first use.
 
-    Netlink's library takes a sixth of a second to import.
+    The import takes a sixth of a second, for the library of netlink.
     """
     if name in __all__:
         return getattr(importlib.import_module(".lab", __name__), name)

@@ -4,21 +4,21 @@
 Nodes of a routed lab forward IP:
 
 sb-<lab>-<node>                                     sb-<lab>-<another node>
-  lo    198.18.i.i/32, what others send to
-  eth0  to its switch, as in a lab of bridges
+  lo    198.18.i.i/32, the address to which other nodes send
+  eth0  to the node's switch, as in a lab of bridges
   eth1 [TBF] ====================================== [TBF] eth1
 
-A cable's shapers are its two ends' queues, where a host's NIC has them: what a node sends itself
-is held back there, and what it forwards is dropped there when the queue is full. Each link has a
-network of its own below 198.19.0.0/16, whose addresses are those of next hops only:
+Each end of a cable has a shaper (TBF) as its transmit queue. A node's own frames wait in this
+queue; forwarded frames are dropped when the queue is full. Each link has its own network below
+198.19.0.0/16, whose addresses are used only as next hops:
 
 | what | network | why |
 | --- | --- | --- |
 | the nodes on one switch, or on several that trunks join | 198.19.s.0/24, s from 0 to 127 | |
 | a link between two nodes | 198.19.128.0/17 in pairs | RFC 3021: 31 bits |
 
-Each node has a route to each other one, by the paths that models use (`fabric.Routes`): shortest,
-and equal ones dealt out by destination.
+Each node has a route to each other node, along a shortest path. Equally short paths are distributed
+over the destinations, as in the models of `switchbench predict` (`fabric.Routes`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _LINK_PREFIX = 31
 
 @dataclass(frozen=True)
 class Interface:
-    """Interface under test of a node in a routed lab."""
+    """Interface under test of a node in a routed lab: its name and address."""
 
     # `eth0` to the node's switch; `eth1`, `eth2`, ... over its links, in the topology's order.
     name: str
@@ -77,7 +77,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Route:
-    """Next hop from a node to another node of a routed lab."""
+    """Route from a node to another node of a routed lab: next hop and outgoing interface."""
 
     destination: str  # the destination node's only address
     gateway: str
@@ -118,7 +118,7 @@ class Routing:
 
     @cached_property
     def _interfaces(self) -> dict[str, dict[str, Interface]]:
-        """Return the interfaces by node, then by the name at the cable's other end."""
+        """Return all interfaces, by node and by the node or switch at the cable's other end."""
         found: dict[str, dict[str, Interface]] = {node.name: {} for node in self._topology.nodes}
         taken = [0] * len(self._segments)
         for node in self._topology.nodes:
@@ -171,13 +171,13 @@ def _attributes(*values: tuple[int, bytes]) -> bytes:
 
 
 def add_shaper(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
-    """Shape the frames that leave by an interface.
+    """Limit the rate of the frames that leave by an interface, by a token bucket filter (TBF).
 
-    Rates are at layer 1: TBF stands behind a size table ("stab"), by which a frame of n bytes as
-    Linux counts them (without FCS) is charged max(n + 24, 84). Linux takes VLAN tags out of frames
-    before it counts, so a tagged frame is charged 4 bytes too little. The table has an entry for
-    each length: tc's own has one in 4 bytes and rounds up, and pyroute2's TBF knows neither stab
-    nor an exact burst. Layouts: linux/pkt_sched.h (struct tc_tbf_qopt, tc_sizespec).
+    Rates are at layer 1: a size table ("stab") charges max(n + 24, 84) bytes for a frame that has n
+    bytes in Linux, which does not count the FCS. Linux removes VLAN tags before it counts, so a
+    tagged frame is charged 4 bytes too little. The table has an entry for each length; tc(8) would
+    write one entry per 4 bytes and round up. pyroute2's own TBF supports neither stab nor an exact
+    burst. Layouts: linux/pkt_sched.h (struct tc_tbf_qopt, tc_sizespec).
     """
     rate = shaper.rate_bps // 8
     entries = shaper.mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
@@ -230,8 +230,8 @@ MANY = 16  # node count above which each node gets a permanent neighbour entry f
 def add_neighbours(node: LabNode, nodes: Iterable[LabNode], on_one_link: bool) -> None:
     """Add permanent neighbour entries for all other nodes, in the node's own namespace.
 
-    With `on_one_link` also for the addresses under test; behind routers only the control addresses
-    are neighbours.
+    With `on_one_link`, entries are also added for the addresses under test. Behind routers, only
+    the control addresses are neighbours.
     """
     lines = []
     for other in (other for other in nodes if other is not node):
@@ -256,7 +256,7 @@ ROUTER_SYSCTLS = {
     "ipv4/conf/default/send_redirects": 0,
     "ipv4/conf/all/accept_redirects": 0,
     "ipv4/conf/default/accept_redirects": 0,
-    "ipv4/conf/all/arp_announce": 2,  # Not the loopback's address, which is on no link.
+    "ipv4/conf/all/arp_announce": 2,  # ARP requests without the loopback's address.
     "ipv4/conf/all/arp_ignore": 1,
     "ipv6/conf/all/disable_ipv6": 1,
     "ipv6/conf/default/disable_ipv6": 1,
@@ -279,9 +279,9 @@ _PORT_INDEX = 100_000
 _CONTROL_PORT_INDEX = 200_000
 _IFB_INDEX = 300_000
 
-# Only the benchmark, and the address resolution that it causes, may send on a link under test.
-# Multicast listener reports (RFC 3810) cannot be switched off; all are sent while the lab is made,
-# each twice, within a few timer ticks.
+# The kernel may send only address resolution on a link under test. Multicast listener reports
+# (RFC 3810) cannot be switched off; each is sent twice, within a few timer ticks, while the lab is
+# made.
 NODE_SYSCTLS = {
     "ipv6/conf/default/accept_ra": 0,
     "ipv6/conf/default/autoconf": 0,
@@ -298,11 +298,11 @@ SWITCH_SYSCTLS = {
     "ipv6/conf/default/disable_ipv6": 1,
 }
 
-# linux/ethtool.h. With segmentation or checksums left to a NIC that does not exist, the size table
-# charges 64 KB as one frame and captures show wrong checksums. Without GRO, frames from a veth peer
-# wait on the CPU that sent them, and frames of a sender that moves to another CPU overtake its
-# earlier ones; with GRO all wait in one ring. Frames longer than the limit when merged are not
-# merged.
+# linux/ethtool.h. Offloads leave segmentation and checksums to a NIC, which a veth does not have:
+# the size table would charge 64 KB as one frame, and captures would show wrong checksums. GRO stays
+# on, because it keeps the order: all frames from the veth peer wait in one ring. Without GRO,
+# frames wait on the CPU that sent them, so frames of a sender that moves to another CPU overtake
+# its earlier frames. The limit MERGED_BYTES keeps GRO from merging frames.
 _SIOCETHTOOL = 0x8946
 
 # Commands and values: receive and transmit checksums, TSO, GSO; GRO.
@@ -312,7 +312,7 @@ MERGED_BYTES = 1
 
 
 def set_sysctls(values: dict[str, int]) -> None:
-    """Set network parameters of the calling thread's namespace."""
+    """Set network parameters (sysctls) in the calling thread's network namespace."""
     for key, value in values.items():
         namespaces.write_sysctl(key, value)
 
@@ -324,7 +324,7 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
     bridge: the switch process opens them (switches.py).
     """
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
-    masters: dict[str, int] = {}  # the bridge's index for each interface of the switch
+    masters: dict[str, int] = {}  # per interface of the switch: the interface number of its bridge
     if topology.kind == OVS:
         masters = switches.add_wires(netlink, topology)
     elif topology.model is None:
@@ -402,7 +402,7 @@ def _bring_up(netlink: IPRoute, interface: str, *addresses: tuple[str, int]) -> 
 
 
 def build_node(node: LabNode) -> None:
-    """Set up a node's interfaces; the calling thread is in the node's namespace."""
+    """Set up a node's interfaces and addresses; the calling thread is in the node's namespace."""
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
     ipv4, ipv6 = lab_addresses.IPV4_PREFIX, lab_addresses.IPV6_PREFIX
     with IPRoute() as netlink:
@@ -453,11 +453,11 @@ def build_routed_nodes(
 
 
 def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
-    """Turn offloads off on interfaces, so that each frame crosses alone and in sending order."""
+    """Turn off offloads on interfaces, so that frames are not merged and keep their order."""
     indices = [socket.if_nametoindex(name) for name in interfaces]
     for index in indices:
         netlink.link("set", index=index, gro_max_size=MERGED_BYTES)
-    # Linux before 5.19 has no such limit and ignores the setting, for all devices alike.
+    # Linux before 5.19 ignores the limit for all interfaces; GRO is then turned off, too.
     links = netlink.get_links(indices[0]) if indices else []
     merges = any(link.get("gro_max_size") != MERGED_BYTES for link in links)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -498,7 +498,7 @@ def wait_silence(netlink: IPRoute) -> None:
         time.sleep(_SILENCE_S)
 
 
-# --- what this machine and this user lack to make a lab, found by trying ---
+# --- check of this machine and user, by making parts of a lab ---
 
 _MODULES = "veth bridge ifb sch_tbf sch_ingress cls_u32 act_mirred"
 _SYSCTLS_THAT_FORBID = {
@@ -509,7 +509,7 @@ _SYSCTLS_THAT_FORBID = {
 
 
 def missing() -> dict[str, str]:
-    """Return the remedy for each thing that a lab needs and this machine or user lacks."""
+    """Return the remedy for each thing that a lab needs and that this machine or user lacks."""
     if namespaces.is_privileged():
         return namespaces.in_thread(_try_all)
     try:
@@ -525,9 +525,10 @@ def missing() -> dict[str, str]:
 
 
 def _try_all() -> dict[str, str]:
-    """Try each need of a lab in an unnamed namespace, which ends with the thread.
+    """Make each part of a lab in an unnamed namespace; return the remedy for each that fails.
 
-    Interfaces stay down, and the loopback interface (index 1) needs only the disciplines.
+    The namespace ends with the thread. Its interfaces stay down, and the loopback interface (index
+    1) is used to try the queueing disciplines.
     """
     try:
         namespaces.unshare(namespaces.CLONE_NEWNET)

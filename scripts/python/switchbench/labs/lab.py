@@ -7,11 +7,11 @@ sb-<lab>-switch                                      sb-<lab>-<node>
   trunk 0: t0a [TBF] == t0b [TBF], between bridges
   control: bridge ctl -- c1 ========================== ctl0, never shaped
 
-In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
-In one of `kind: ovs` Open vSwitch has the bridges (switches.py). In one of `kind: routed` nodes
-forward, and have links of their own (devices.py).
+A lab of `kind: model` has only p1 and ctl; one switch process per module replaces the bridges. In a
+lab of `kind: ovs`, Open vSwitch provides the bridges (switches.py). In a lab of `kind: routed`,
+nodes forward packets over links between them (devices.py).
 
-All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
+One thread makes the whole lab, with one netlink socket per namespace: 64 nodes take about a second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .state import LabError, LabFailedError
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that is up: its name and topology."""
+    """Lab that is up: its name and topology."""
 
     name: str
     topology: Topology
@@ -71,7 +71,7 @@ _NAME_MOST = 63
 
 
 def up(topology: Topology, name: str | None = None) -> Lab:
-    """Make a lab that stays until `down`."""
+    """Make a lab that stays until `down` removes it."""
     lab = _lab(topology, name)
     with state.locked(lab.name):
         _clear_for(lab)
@@ -140,7 +140,11 @@ def _lab(topology: Topology, name: str | None) -> Lab:
 
 
 def _clear_for(lab: Lab) -> None:
-    """Remove the remains of crashed labs; the caller holds the lab's lock."""
+    """Remove the remains of crashed labs, so that `lab` can be made.
+
+    Raise `LabError` where the lab is up already, or another lab has one of its namespaces. The
+    caller holds the lab's lock.
+    """
     for name in state.labs():  # other labs, whose run was killed before it could remove them
         if name != lab.name and state.holder(name) is None:
             with contextlib.suppress(LabError), state.locked(name):
@@ -157,7 +161,7 @@ def _clear_for(lab: Lab) -> None:
         try:
             known = state.read(other)
             names = lab_addresses.namespace_names(other, known.topology) if known else []
-        except LabError:  # of another version: it may have any namespace that begins like its own
+        except LabError:  # a lab of another version: any namespace with its prefix may be its own
             begin = lab_addresses.namespace_name(other, "")
             names = [name for name in wanted if name.startswith(begin)]
         if taken := wanted.intersection(names):
@@ -232,9 +236,9 @@ def _build(lab: Lab) -> None:
 def bring_up(
     topology: str, name: str | None = None, overrides: Mapping[str, object] | None = None
 ) -> str:
-    """Make a lab from a topology's file or name that stays until `down`.
+    """Make a lab, from a topology's file or name, that stays until `lab down`.
 
-    Return a status sentence.
+    Return a sentence that says that the lab is up, with its sizes.
     """
     namespaces.need_root("lab up")
     model = load(topology, overrides)
@@ -306,9 +310,9 @@ def describe(topology: Topology) -> str:
 
 
 def _chosen(name: str | None) -> str:
-    """Return the given lab name, or the name of the only lab.
+    """Return the given name of a lab; without a name, the name of the only lab that is up.
 
-    `LabError` where there is a choice.
+    Raise `LabError` where no lab or several labs are up.
     """
     if name:
         return name

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named network namespaces, work inside them, and what a user lacks to have them.
+"""Named network namespaces: making and removing them, working in them, and the privilege for this.
 
-A namespace belongs to a thread, so work inside one is done by a thread of its own: the caller's
-namespace never changes, nothing has to be restored after an error, and a process that such a
-thread starts is born inside. Namespaces are named under /run/netns as `ip netns` names them.
+A network namespace belongs to a thread. So work in a namespace is done by a new thread: the
+caller's namespace never changes, and nothing has to be restored after an error. A process that the
+new thread starts is in the namespace, too. Names are in /run/netns, as for `ip netns`.
 
 For users without privilege, where unprivileged user namespaces are allowed, the process moves into
 a user, a mount and a network namespace of its own. There it is root over network namespaces and has
 a /run of its own, so that everything else works as it does for root. The namespaces, the lab in
-them and its names end with the process, however that ends. So a lab that stays (`lab up`) needs
-root. Whatever needs privilege outside of the namespaces is impossible: no AF_XDP (it loads BPF
+them and its names end with the process, in every case. So a lab that stays (`lab up`) needs root.
+Nothing that needs privilege outside of the namespaces is possible: no AF_XDP (which loads BPF
 programs), no hugepages, no PCI devices, no real interface.
 """
 
@@ -69,10 +69,7 @@ def leave_mounts() -> None:
 
 
 def in_thread(function: Callable[[], _Result]) -> _Result:
-    """Run a function in a new thread, which may change its namespaces.
-
-    Return or raise its result.
-    """
+    """Run a function in a new thread, whose namespaces it may change; return its result."""
     with ThreadPoolExecutor(1, "namespace") as pool:
         return pool.submit(function).result()
 
@@ -114,7 +111,7 @@ def remove(name: str) -> None:
 
 
 def processes(names: Iterable[str]) -> list[int]:
-    """Return the process numbers whose main thread is in one of the named namespaces."""
+    """Return the ids of the processes whose main thread is in one of the named namespaces."""
     wanted = set()
     for name in names:
         with contextlib.suppress(FileNotFoundError):
@@ -158,7 +155,7 @@ _CAP_SYS_ADMIN = 21
 
 
 def has_capability(number: int) -> bool:
-    """Return true where this process has the capability with a number (linux/capability.h)."""
+    """Return true where this process has the capability `number` of linux/capability.h."""
     found = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.M)
     return found is not None and bool(int(found[1], 16) >> number & 1)
 
@@ -169,7 +166,7 @@ def is_privileged() -> bool:
 
 
 def need_root(command: str) -> None:
-    """Raise `LabError` for a command on a lasting lab by a user without privilege."""
+    """Raise `LabError` if this user is not privileged; `command` is the command that needs root."""
     if not is_privileged():
         raise LabError(
             f"{command} needs root; `switchbench run` without root makes a lab for each run, and "
@@ -178,7 +175,7 @@ def need_root(command: str) -> None:
 
 
 def enter_user_namespace() -> None:
-    """Move a process without privilege into namespaces in which it can make labs; no-op for root.
+    """Move this process into namespaces in which it can make labs; do nothing as root.
 
     Call this before the process has a second thread: a user namespace cannot be left again.
     """
@@ -205,9 +202,10 @@ def _become_root() -> None:
 
 
 def try_in_namespace(function: Callable[[], _Result]) -> _Result:
-    """Return the result of a module's function as root of a user namespace, in a child process.
+    """Run a function in a child process that is root of a user namespace; return its result.
 
-    Raise OSError where no such namespace can be made.
+    The function is one of a module, not a local one. Raise OSError where no user namespace can be
+    made.
     """
     with ProcessPoolExecutor(1, get_context("fork")) as pool:
         return pool.submit(_as_root, function).result()

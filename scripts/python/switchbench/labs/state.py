@@ -36,7 +36,7 @@ class LabFailedError(LabError, RunError):
 
 @dataclass(frozen=True)
 class LabState:
-    """Recorded state of a lab: its name, its topology, and whether `lab up` keeps it."""
+    """Recorded state of a lab: its name, its topology, and if `lab up` made it to stay."""
 
     lab: str
     topology: Topology
@@ -54,7 +54,7 @@ def _path(lab: str, suffix: str) -> Path:
 
 @contextmanager
 def locked(lab: str) -> Iterator[None]:
-    """Hold the lab's lock; `LabError` names the process that holds it already."""
+    """Hold the lab's lock; raise `LabError` with the process that already holds the lock."""
     path = _path(lab, ".lock")
     fd = _acquire(path, lab)
     try:
@@ -99,13 +99,13 @@ def _read_pid(fd: int) -> int:
 
 
 def holder(lab: str) -> int | None:
-    """Return the process that holds the lab's lock, or None, without waiting."""
+    """Return the id of the process that holds the lab's lock, or None, without waiting."""
     try:
         fd = os.open(_path(lab, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        # A shared lock, so that two processes that only look do not block each other.
+        # A shared lock, so that two processes that call this function do not block each other.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except BlockingIOError:

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The switch processes of a lab, in the switch's namespace.
+"""Switch processes of a lab, modelled switches or Open vSwitch, in the switch's namespace.
 
-A lab of `kind: model` has one process a module. Each reads commands from a named pipe and writes
-its records to a file, both beside the lab's state. In a lab that `lab up` keeps, the switch itself
-holds its pipe open; otherwise this process does, so that the switch ends with this process, however
-that ends.
+A lab of `kind: model` has one switch process per module. Each switch process reads commands from a
+named pipe and writes its records to a file; both are beside the lab's state. A switch ends when its
+pipe is closed. In a lab that `lab up` keeps, the switch itself holds the pipe open. Otherwise this
+process holds it open, so that the switch always ends with this process.
 
     node's process -- memif -------------------.
                                                 switchbench-switch -- memif -- the next module's
     node's eth0 ==== p1 in its namespace ------'
 
-One of `kind: ovs` has Open vSwitch with its userspace datapath, a bridge a module, which needs no
-kernel module. Database, sockets and logs are in a folder beside the lab's state, and the machine's
-own Open vSwitch, if there is one, is neither used nor seen.
+A lab of `kind: ovs` has Open vSwitch with its userspace datapath, which needs no kernel module, and
+one bridge per module. Database, sockets and logs are in a folder beside the lab's state. The
+machine's own Open vSwitch, if there is one, is not used.
 
     eth0 ==== p1 [TBF, IFB: as in a lab of bridges] -- wire w-p1 -- tap o-p1 -- Open vSwitch
 
-A wire is a bridge of two ports that learns nothing. Open vSwitch takes away the queueing
-disciplines of its own ports, so the shapers can't be on these; and were p1 itself one, all ports
-would share one packet socket, whose buffer holds 90 frames: they would drop each other's.
+A wire is a Linux bridge with two ports and without address learning. Open vSwitch removes the
+queueing disciplines of its own ports, so the shapers cannot be on these. If p1 itself were a port
+of Open vSwitch, all ports would share one packet socket. Its buffer holds 90 frames, so traffic of
+one port would cause drops at others.
 """
 
 from __future__ import annotations
@@ -55,18 +56,21 @@ if TYPE_CHECKING:
 
 TRUTH = "switch.ndjson"  # file in a run's results directory with the records of the lab's switches
 
-_SILENCE_S = 30.0  # limit of the time to a switch's next record
-_TRUNK_NUMBER = 70_000  # above every node's number
-_PIPE_BYTES = 1 << 20  # of commands: more than any description has
+_SILENCE_S = 30.0  # maximum time to a switch's next record
+_TRUNK_NUMBER = 70_000  # first device number of trunks, above all device numbers of nodes
+_PIPE_BYTES = 1 << 20  # capacity of the command pipe, larger than any switch document
 
-# By lab and module: open command pipes that keep this process's switches running.
+# By lab: command pipes of the modules' switches, held open by this process to keep these running.
 _held: dict[str, list[int]] = {}
 
-Record = dict[str, Any]  # of a switch
+Record = dict[str, Any]  # record that a switch writes
 
 
 def _file(lab: str, module: int, suffix: str) -> Path:
-    """Return the path of a module's file beside the lab's state; suffix in, ndjson, log or sock."""
+    """Return the path of a module's file with a suffix: in, ndjson, log or sock.
+
+    The files are beside the lab's state file: command pipe, records, log and socket.
+    """
     return state.RUN_DIR / f"{lab}.m{module}.{suffix}"
 
 
@@ -76,7 +80,7 @@ def _memif(number: int, role: str, socket: Path) -> str:
 
 
 def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
-    """Return the DPDK device by which a node's process reaches its switch port."""
+    """Return the DPDK device (memif) that connects a node's process to its switch port."""
     module = topology.modules.index(node.module)
     return _memif(node.index, "client", _file(lab, module, "sock"))
 
@@ -95,7 +99,8 @@ def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
     # Busy polling needs a core for every node's worker and every switch.
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
     for number, module in enumerate(topology.modules):
-        # A fault is in the module of the ports that it names, else in the module that it names.
+        # A fault that names ports is in the module of these ports. A fault without ports is in the
+        # module that it names, else in the first one.
         faults = []
         for fault in model.faults:
             place = fault.module or topology.modules[0]
@@ -123,8 +128,8 @@ def _written(keys: TopologyKeys, *without: str) -> dict[str, object]:
 def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, object]]:
     """Yield the ports of a module's switch document: ports of nodes, then ports of trunks.
 
-    All ports of a device have their own names; a port without a node has no link. In a chain each
-    two ports share a VLAN, and loop cables join the VLANs.
+    All ports of a device have their own names; a port without a node has no link. In a chain, each
+    pair of ports has its own VLAN, and loop cables connect the VLANs.
     """
     if topology.device is not None:
         nodes = {node.port: node for node in topology.nodes}
@@ -167,7 +172,10 @@ def _port(cable: Cable, vdev: str) -> dict[str, object]:
 
 
 def start(lab: str, topology: Topology, kept: bool) -> None:
-    """Start the switches and wait until they are ready; a `LabError` has a switch's own message."""
+    """Start the modelled switches of a lab, and wait until they are ready.
+
+    Raise `LabError` with the message of a switch that fails.
+    """
     binary = find_binary()
     for number, description in enumerate(descriptions(lab, topology)):
         # One after the other: a trunk's second end can only be opened after its first end.
@@ -205,10 +213,10 @@ def _last_words(log: Path) -> str:
 def _await_record(
     kind: str, lab: str, number: int, offset: int, process: subprocess.Popen[bytes] | None = None
 ) -> list[Record]:
-    """Return the records of a switch from `offset` on, once one of the given kind is among them.
+    """Wait for a record of type `kind` of a switch; return its records from file offset `offset`.
 
-    Each line is read once, because a large report takes time to write. Raise LabFailedError where
-    no line comes for some time, or where the `process` that writes them has ended.
+    Lines are read while the switch writes them, because a large report takes time. Raise
+    LabFailedError where no line comes for some time, or where the switch's `process` has ended.
     """
     records: list[Record] = []
     last_s, is_whole = time.monotonic(), False
@@ -232,7 +240,7 @@ def _await_record(
 
 
 def release(lab: str, topology: Topology) -> None:
-    """Close the pipes of a lab's ended switches and remove their files, Open vSwitch's too."""
+    """Close the pipes of a lab's ended switches, and remove all files of switches."""
     for writer in _held.pop(lab, []):
         os.close(writer)
     for number in range(len(topology.modules)):
@@ -243,7 +251,7 @@ def release(lab: str, topology: Topology) -> None:
     shutil.rmtree(_ovs_folder(lab), ignore_errors=True)
 
 
-# --- truth ---
+# --- counters of modelled switches ---
 
 
 def check(lab: str, topology: Topology) -> None:
@@ -257,7 +265,7 @@ def clear(lab: str, topology: Topology) -> None:
 
 
 def report(lab: str, topology: Topology) -> list[Record]:
-    """Return the records of all switches' present counters, one module after the other."""
+    """Return records with the present counters of a lab's switches, one module after the other."""
     paths = [_file(lab, number, "ndjson") for number in range(len(topology.modules))]
     before = [path.stat().st_size if path.exists() else 0 for path in paths]
     _say(lab, topology, "report")
@@ -289,7 +297,7 @@ OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl")
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in every user's PATH
 _START_S = 30.0
-_WIRE_INDEX = 400_000  # above those in devices.py
+_WIRE_INDEX = 400_000  # interface numbers of wires, above all numbers in devices.py
 
 # linux/if_tun.h
 _TUNSETIFF = 0x400454CA
@@ -320,9 +328,9 @@ def _program(name: str) -> str:
 
 
 def add_wires(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """Add a tap and a wire for each interface of the switch.
+    """Add a tap interface and a wire (a bridge of two ports) for each interface of the switch.
 
-    Return the wire's index by interface.
+    Return the interface number of the wire by the switch's interface.
     """
     ports = [
         port for module in topology.modules for port in lab_addresses.module_ports(topology, module)
@@ -353,7 +361,10 @@ def _tap(port: str) -> str:
 
 
 def start_ovs(lab: str, topology: Topology) -> None:
-    """Start Open vSwitch and wait until it has all taps; a `LabError` has its own message."""
+    """Start Open vSwitch for a lab, and wait until it has opened all tap interfaces.
+
+    Raise `LabError` with the message of Open vSwitch where this fails.
+    """
     program = ovs_lacking()
     if program is not None:
         raise LabError(
@@ -393,7 +404,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a daemon of Open vSwitch whose files are in the lab's folder, not in the machine's."""
+    """Start a daemon of Open vSwitch in the lab, with its files in the lab's folder."""
     folder = _ovs_folder(lab)
     own = [f"--unixctl={folder / name}.ctl", f"--log-file={folder / name}.log"]
     with (folder / f"{name}.said").open("wb") as said:
