@@ -55,8 +55,8 @@ STATE = "campaign.json"
 class Progress:
     """Content of campaign.json: planned rounds and progress."""
 
-    rounds: list[planned.Places]  # of a chain: the rounds so far
-    done: int = 0
+    rounds: list[planned.Places]  # cabling of each round; for a chain, of the rounds so far
+    done: int = 0  # number of measured rounds
     # carrier changes before cables were moved; None: not yet read
     carriers: dict[str, int | None] | None = None
     schema: str = SCHEMA
@@ -67,7 +67,7 @@ class Campaign:
     """Campaign in a directory: its run, its device and its progress."""
 
     directory: Path
-    run: Run  # its configuration, with the cabling before the first round
+    run: Run  # made from the campaign's configuration, with the cabling before the first round
     device: Device
     progress: Progress
 
@@ -78,7 +78,7 @@ class Campaign:
 
     @property
     def number(self) -> str:
-        """Return the next round in words: `round 2 of 5`."""
+        """Return the number of the next round in words: `round 2 of 5`."""
         return f"round {self.progress.done + 1} of {len(self.progress.rounds)}"
 
     def folder(self, number: int) -> Path:
@@ -179,7 +179,11 @@ def _print_plan(campaign: Campaign) -> None:
 
 
 def _cable(campaign: Campaign) -> bool:
-    """Have the user move cables for the next round; return false while cables are misplaced."""
+    """Ask the user to move cables for the next round, and check the links.
+
+    Return false where the moves were only printed, because standard input is no terminal. Raise
+    ConfigurationError where cables are misplaced and the user cannot be asked again.
+    """
     site, progress = campaign.run.site, campaign.progress
     if site.launcher.in_lab:
         return True
@@ -245,7 +249,7 @@ def _measure(campaign: Campaign) -> None:
 
 
 def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> None:
-    """Write the device port of each host port into a site's configuration."""
+    """Set the device port of each host port in the configuration of a site."""
     for port in campaign.run.site.ports:
         where = places[port.name]
         if "lab" in site:
@@ -257,7 +261,7 @@ def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> 
 
 
 def _is_measured(folder: Path, status: int) -> bool:
-    """Return true for a round that ended by itself, even if the device passed no frames."""
+    """Return true where a round was measured to its end, even if the device passed no frames."""
     if status == ConfigurationError.status or not (folder / SUMMARY).exists():
         return False
     if load_summary(folder)["status"] == "complete":
@@ -266,7 +270,7 @@ def _is_measured(folder: Path, status: int) -> bool:
 
 
 def _seen(campaign: Campaign) -> list[planned.ChainResult]:
-    """Return the sent and lost frames of each round through the chain."""
+    """Return the first and last pass and the sent and lost frames of each measured chain round."""
     found = []
     for number, places in enumerate(campaign.progress.rounds[: campaign.progress.done], start=1):
         first, last = sorted(campaign.device.ports.index(port) // 2 for port in places.values())
@@ -275,14 +279,14 @@ def _seen(campaign: Campaign) -> list[planned.ChainResult]:
             sum(phase[key] or 0 for phase in phases)
             for key in ("offered_frames", "lost_frames", "host_dropped_frames")
         )
-        # Without trials, the connectivity check ended the round: no frame passes.
+        # Without trials, the connectivity check ended the round: all frames count as lost.
         counts = (sent, max(lost - hosts, 0)) if sent else (1000, 1000)
         found.append(planned.ChainResult(first, last, *counts))
     return found
 
 
 def _found(campaign: Campaign) -> str:
-    """Return a sentence that names the part of a chain that loses frames."""
+    """Return a sentence that names the part of the chain that most probably loses frames."""
     seen = _seen(campaign)
     if not any(one.lost for one in seen):
         return "no frame was lost in the chain: nothing to look for"
@@ -295,7 +299,7 @@ def _found(campaign: Campaign) -> str:
 
 
 def _judge(campaign: Campaign) -> SummaryDocument:
-    """Write the summary, the report and the record of the measured rounds; return the summary."""
+    """Write summary, report and manifest of the rounds measured so far; return the summary."""
     from ..render.report import build
 
     done = range(1, campaign.progress.done + 1)

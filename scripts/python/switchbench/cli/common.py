@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Helpers of several commands: choice of the configuration, options, JSON output."""
+"""Helpers for several commands: reading the configuration and options, printing JSON."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ..plan.compile import compile_run, refuse_unrunnable
 
 
 def names_site(args: argparse.Namespace) -> bool:
-    """Return true where the arguments name a site.
+    """Return true where the arguments name a site (hosts or a lab).
 
-    Raise ConfigurationError for other options that need a site.
+    Raise ConfigurationError where they do not, but have options that need a site.
     """
     given = [option for option, _ in args.options]
     if args.conf or SITE_OPTIONS.intersection(given):
@@ -38,7 +38,7 @@ def names_site(args: argparse.Namespace) -> bool:
 
 
 def configuration(text: str) -> Path:
-    """Return the path of a configuration: the file, else the example with this name."""
+    """Return the path of a configuration: the file `text`, else the example with this name."""
     path = Path(text)
     if not path.exists():
         name = text.removeprefix("conf/").removesuffix(".yaml")
@@ -49,7 +49,7 @@ def configuration(text: str) -> Path:
 
 
 def load_run(args: argparse.Namespace) -> Run:
-    """Read and compile the configuration that the arguments name."""
+    """Return the run made from the configuration and options in the arguments."""
     return compile_run(read(args.conf, args.options))
 
 
@@ -61,7 +61,10 @@ def load_site(args: argparse.Namespace) -> Site:
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
-    """Return a run that can start on this machine; `plan` and `run` reject the same runs."""
+    """Return the run made from the arguments, after a check that it can start on this machine.
+
+    `plan` and `run` both call this function, so they reject the same configurations.
+    """
     reading = read(args.conf, args.options)
     run = compile_run(reading)
     if getattr(args, "locate", False):
@@ -88,7 +91,7 @@ def seconds(text: str) -> float:
 
 
 def say_error(sentence: str, package: str) -> None:
-    """Print an error message for a command that ends without an exception, with its code."""
+    """Print an error message and its code, for a command that ends without an exception."""
     code = code_by_words(sentence) or code_by_module(package)
     print(f"switchbench: {sentence} [{code}]", file=sys.stderr)
 

@@ -97,7 +97,7 @@ def _show_differences(rows: Sequence[doctor.HostComparison], silent: Mapping[str
 
 
 def push_command(args: argparse.Namespace) -> int:
-    """Copy the engine to a site's hosts; return the worst host's exit status."""
+    """Copy the engine to a site's hosts; return the highest exit status of a host."""
     site = load_site(args)
     wanted = push.order(site, args.to)
     status = _show_answers(push.push(site, chosen(site, args.nodes), wanted))
@@ -109,7 +109,7 @@ def push_command(args: argparse.Namespace) -> int:
 
 
 def _show_answers(answers: Mapping[str, Answer]) -> int:
-    """Print the answers of hosts; return the worst host's exit status."""
+    """Print the output of a command on each host; return the highest exit status of a host."""
     for line in side_by_side(answers):
         print(line)
     return max(answer.status or 0 for answer in answers.values())
@@ -118,11 +118,11 @@ def _show_answers(answers: Mapping[str, Answer]) -> int:
 # --- bind -----------------------------------------------------------------------------------------
 
 
-_BIND_LIMIT_S = 120.0  # of one host, with time for drivers and links
+_BIND_LIMIT_S = 120.0  # time limit for one host, with time for drivers and links
 
 
 def bind_command(args: argparse.Namespace) -> int:
-    """Bind the PCI ports of a site's hosts to DPDK; return the worst exit status."""
+    """Bind the PCI ports of a site's hosts to DPDK; return the highest exit status of a host."""
     site = load_site(args)
     return _show_answers(carry_out(site, bind_orders(site, args.nodes)))
 
@@ -147,9 +147,9 @@ def bind_orders(site: Site, hosts: str | None) -> dict[str, list[str]]:
 def carry_out(
     site: Site, orders: Mapping[str, Sequence[str]], limit_s: float = _BIND_LIMIT_S
 ) -> dict[str, Answer]:
-    """Run port_binding.py over ssh, on all hosts at once; return what each host's program printed.
+    """Run port_binding.py over ssh, on all hosts at once; return its status and output by host.
 
-    `orders`: its arguments, by host.
+    `orders` has the program's arguments by host.
     """
     way = OpenSsh.of(site)
     commands = {host: way.port_binding(host, words) for host, words in orders.items()}
@@ -180,7 +180,7 @@ def restore_command(args: argparse.Namespace) -> int:
 
 
 def lab_up_command(args: argparse.Namespace) -> int:
-    """Make a lab that stays."""
+    """Make a lab that stays until `lab down`."""
     overrides: dict[str, object] = {}
     for assignment in args.assignments:
         path, value, _ = parse_assignment(assignment)

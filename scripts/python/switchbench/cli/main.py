@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `switchbench` command: a table of subcommands, and one map from error to exit status.
+"""Command line of `switchbench`: its subcommands, their arguments and their exit status.
 
 A module with a subcommand NAME has `NAME_command(args) -> int`, which returns its exit status.
 commands.toml has each subcommand's module and help, so that --help loads no module.
@@ -33,7 +33,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status. Every failure prints one sentence."""
     streams = Streams()
-    gc.set_threshold(200_000)  # a summary has millions of objects, of which none is garbage
+    gc.set_threshold(200_000)  # collect rarely: millions of objects of a summary stay in use
     try:
         status = _run(sys.argv[1:] if argv is None else argv)
     except SystemExit:  # raised by argparse for --help or a wrong argument
@@ -85,8 +85,8 @@ class _Parser(argparse.ArgumentParser):
 def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
     """Return a parser for a command line that contains the given words.
 
-    Commands outside of `words` have only their names: loading all of them takes longer than most of
-    them run.
+    The parser has arguments only for the commands in `words`: loading the modules of all commands
+    would take longer than most commands run.
     """
     form: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = _Parser(
@@ -118,7 +118,7 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
 
 
 class _OptionList(argparse.Action):
-    """Action that appends the option and its value to a list."""
+    """Action of argparse that appends (option, value) to a list, which keeps their order."""
 
     def __call__(self, _parser: Any, found: Any, value: Any, _option: str | None = None) -> None:
         setattr(found, self.dest, [*getattr(found, self.dest), (self.option_strings[0], value)])
@@ -171,7 +171,10 @@ def _add_arguments(
 
 
 def _checked(name: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return an argument's parser whose ValueError becomes an error with the argument's name."""
+    """Return an argument's parser that calls `parse`, and turns ValueError into ConfigurationError.
+
+    The error's message begins with the argument's name.
+    """
 
     def checked(text: str) -> Any:
         try:
@@ -188,14 +191,14 @@ def _expanded(text: str) -> str:
 
 
 class _Output(io.FileIO):
-    """Raw output to a descriptor that drops data after an error and keeps the error."""
+    """Raw output to a file descriptor; it stores the first error, and then discards all data."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "wb", closefd=False)
         self.error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Return the number of bytes written; after an error, the number of all bytes."""
+        """Write data; return the number of bytes written, after an error that of all bytes."""
         if self.error is None:
             try:
                 return super().write(data)
@@ -205,7 +208,7 @@ class _Output(io.FileIO):
 
 
 class Streams:
-    """Standard output and standard error of a command, with errors of writing ignored.
+    """Standard output and standard error of a command, where errors of writing are ignored.
 
     A closed pipe, a full disk or a closed descriptor does not end a run; only the display is lost.
     """
@@ -230,7 +233,7 @@ class Streams:
             _, sys.stderr = _stream(2, sys.__stderr__)
 
     def lost(self) -> str | None:
-        """Return the reason for lost output; None without loss, or if the reader has gone."""
+        """Return why output was lost; None if none was lost, or if the reader closed the pipe."""
         with suppress(OSError):
             sys.stdout.flush()
         error = self._output.error if self._output else None
@@ -240,7 +243,10 @@ class Streams:
 
 
 def _stream(descriptor: int, old: io.TextIOWrapper | Any) -> tuple[_Output, io.TextIOWrapper]:
-    """Return an output and a text stream on it that shows `?` for characters it cannot encode."""
+    """Return a raw output to a descriptor, and a text stream that writes to this output.
+
+    The stream writes `?` for characters that its encoding does not have.
+    """
     raw = _Output(descriptor)
     buffered = io.BufferedWriter(raw)
     lines = descriptor == 2 or os.isatty(descriptor)

@@ -11,7 +11,8 @@ import shtab
 from ..base.errors import explained, titles
 from .main import build_parser
 
-# Completion of an argument, by its placeholder in help. Options with choices complete these.
+# Completion of an argument (folders or files), by the argument's placeholder in the help. An option
+# with choices completes its choices.
 _OFFERS = {
     **dict.fromkeys(("DIR", "[NAME=]DIR", "FOLDER", "RESULTS"), shtab.DIRECTORY),
     **dict.fromkeys(("FILE", "CONF", "SITE", "TOPOLOGY", "KEY"), shtab.FILE),
@@ -37,7 +38,7 @@ def completion_command(args: argparse.Namespace) -> int:
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return a shell's completion script for the command of a parser."""
+    """Return the completion script of a shell for the command line that a parser reads."""
     for action in _actions(parser):
         if str(action.metavar) in _OFFERS:
             action.complete = _OFFERS[str(action.metavar)]  # type: ignore[attr-defined]

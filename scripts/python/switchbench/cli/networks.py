@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands on a network's graph: `topology import`, `predict` and `locate`."""
+"""Commands on a network's topology: `topology import`, `predict` and `locate`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB
 
 
 def topology_import_command(args: argparse.Namespace) -> int:
-    """Read device outputs and write a checked topology file."""
+    """Write a topology file, checked, from the output of LLDP or ibnetdiscover."""
     if args.ibnetdiscover is not None:
         if args.interface or args.switches:
             raise ConfigurationError("--interface and --switches go with --lldp only")
@@ -85,7 +85,7 @@ def topology_import_command(args: argparse.Namespace) -> int:
             "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
         )
     keys = cabling.cabling_document(found)
-    # The file is checked as a reader of it would.
+    # Check the topology as a command that reads the file does.
     fabric = from_topology(parse(keys, found.source, where=found.source))
     written = cabling.cabling_text(found, keys)
     if args.out is None:
@@ -142,11 +142,11 @@ TYPES = common.TYPES | {
 
 
 def predict_command(args: argparse.Namespace) -> int:
-    """Print predicted rates, compared with measured ones where there are results."""
+    """Print predicted rates; for a results directory, compare them with the measured rates."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     if results is None:
         run = load_run(args)
-    else:  # the run of these results, without further options
+    else:  # read the run of the results directory, which permits no other options
         if args.options:
             option = args.options[0][0]
             raise ConfigurationError(
@@ -229,7 +229,7 @@ def _rates(one: PredictedTrial, model: str) -> dict[str, float]:
 
 
 def _fit(one: PredictedTrial, model: str) -> dict[str, float]:
-    """Return the errors of a model's rates against the measured ones."""
+    """Return the errors of a model's predicted rates relative to the measured rates."""
     error = one.errors(model)
     return {
         "close": share_close(error),
@@ -264,7 +264,7 @@ MOST_SURE = 0.999
 
 
 def locate_command(args: argparse.Namespace) -> int:
-    """Print the suspects of a fault; the exit status is 1 if there are any."""
+    """Print the suspects for a fault; return 1 if there are any, 4 if no phase can be judged."""
     found = located(args.directory, args.topology)
     if args.json:
         print_json({**found, "command": next_command(found["next_test"], args.directory)})
@@ -276,7 +276,10 @@ def locate_command(args: argparse.Namespace) -> int:
 
 
 def located(directory: Path, file: Path | None) -> LocationEntry:
-    """Return the located suspects of a results directory; `file` is a topology file."""
+    """Return the suspects for a fault, from the results in a directory.
+
+    `file` is a topology file that replaces the results' own topology.
+    """
     if not any((directory / name).exists() for name in (PLAN, SUMMARY)):
         raise ConfigurationError(
             f"{directory} is not a results directory: `switchbench run` makes one, with {PLAN}, "
@@ -300,7 +303,7 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
 
 
 def next_command(test: Entry | None, directory: Path) -> str:
-    """Return the command that runs the next test; "" where no traffic can decide."""
+    """Return the command that runs the next test of suspects; "" where no traffic can decide."""
     if test is None or not test["flows"]:
         return ""
     entry = {
@@ -314,7 +317,7 @@ def next_command(test: Entry | None, directory: Path) -> str:
 
 
 def show_location(found: LocationEntry, directory: Path) -> None:
-    """Print the suspects, the untested parts and the next test."""
+    """Print suspects, expected losses, untested parts of the network and the next test."""
     console = make_console()
     limited = f"{found['limited_phases']} of {format.of(found['phases'], 'phase')}"
     say(console, f"{directory}: {limited} tester-limited, paths: {found['paths']}", hang=2)

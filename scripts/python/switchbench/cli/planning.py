@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands `plan`, which prints trials, durations and flows, and `init`, a new configuration."""
+"""Commands `plan`, which prints trials and flows, and `init`, which writes a configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .common import load_runnable, print_json, write
 
 
 def plan_command(args: argparse.Namespace) -> int:
-    """Print the plan of a run; write the job for manual starts with --job."""
+    """Print the plan of a run; with --job, write the job file for nodes started by hand."""
     run = load_runnable(args)
     if run.searches:
         if args.job is not None:
@@ -57,7 +57,7 @@ def plan_command(args: argparse.Namespace) -> int:
 # --- init -----------------------------------------------------------------------------------------
 
 
-# Parts of a new configuration: text, expect, loss.
+# Templates of a new configuration: the whole text, its part `expect`, and a clause on loss.
 _PARTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("init.toml").read_text("utf-8"))
 # the transport that needs no privilege
 _UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)
@@ -80,7 +80,7 @@ def init_command(args: argparse.Namespace) -> int:
 
 
 def _answered(args: argparse.Namespace) -> dict[str, str]:
-    """Return the options that set keys; those for a site that are missing are asked for."""
+    """Return the options that set keys of the configuration; ask the user for a missing site."""
     given = {"--transport": _UNPRIVILEGED, **dict(args.options)}
     if SITE_OPTIONS & given.keys():
         return given
@@ -108,7 +108,7 @@ def _ask(question: str) -> str:
 
 
 def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
-    """Return the text of the configuration for the arguments."""
+    """Return the text of the new configuration, from the arguments and the options `given`."""
     made = document_of(None, list(given.items())).data
     site, named = made["site"], made["transports"]
     expect = ""
@@ -129,5 +129,5 @@ def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
 
 
 def _flow(value: object) -> str:
-    """Return a value as YAML on one line."""
+    """Return a value as one line of YAML."""
     return yaml.safe_dump(value, default_flow_style=True, width=1_000_000, sort_keys=False).strip()

@@ -38,7 +38,7 @@ from .common import print_json, say_error
 
 
 def _write_tables(summary: SummaryDocument, args: argparse.Namespace) -> None:
-    """Write the tables in a form for programs on standard output."""
+    """Print the tables of a summary as JSON or CSV."""
     chosen = every()
     if args.only is not None:
         known = {spec.name: spec for spec in every()}
@@ -68,7 +68,7 @@ def table_command(args: argparse.Namespace) -> int:
         begun = load_summary(args.directory)
         sealing.refuse_missing(args.directory)
         summary = remade(read_plan(args.directory), args.directory, begun, keep=True)
-        checked(summary, args.directory / SUMMARY)  # values without a record are kept
+        checked(summary, args.directory / SUMMARY)  # some values are taken from the old summary
         replace_json(args.directory / SUMMARY, summary)
         if (args.directory / REPORT).exists():
             from ..render.report import build
@@ -94,7 +94,7 @@ def table_command(args: argparse.Namespace) -> int:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write the report; return 2 where parts of the results could not be shown."""
+    """Write the report of a run; return 2 where parts of the results could not be shown."""
     from ..analysis.data import Measured
     from ..render.report import build
 
@@ -126,7 +126,10 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 
 def verify_command(args: argparse.Namespace) -> int:
-    """Print a line per check; return 2, with a sentence per failed check, where any fails."""
+    """Check that results are unchanged, and print a line per check.
+
+    Raise ConfigurationError with a sentence per failed check.
+    """
     from ..analysis.sealing import verify
 
     failures = []
@@ -142,7 +145,7 @@ def verify_command(args: argparse.Namespace) -> int:
 
 
 def _check_report(directory: Path) -> Iterator[tuple[str, bool | None, str]]:
-    """Yield the check that report.html equals a report rebuilt from these results."""
+    """Yield name, result and text of the check that report.html equals a rebuilt report."""
     from ..analysis.data import Measured
     from ..render.report import build
 
@@ -185,7 +188,7 @@ def sign_command(args: argparse.Namespace) -> int:
 
 
 def compare_command(args: argparse.Namespace) -> int:
-    """Print a comparison of results; return 2 where parts could not be compared."""
+    """Print a comparison of several results; return 2 where parts could not be compared."""
     # Arrow takes longer to load than all other modules.
     from ..compare import cases, comparison
     from ..render import comparison as shown
@@ -208,7 +211,7 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def _history(args: argparse.Namespace) -> int:
-    """Print the history of results; return 1 where a measure became worse."""
+    """Print how measures changed over several results; return 1 where a measure became worse."""
     from ..compare.comparison import history
     from ..render import comparison as shown
 
@@ -227,7 +230,7 @@ def _history(args: argparse.Namespace) -> int:
 
 
 def _print_or_write(value: dict[str, object], file: str | None, show: Callable[[], None]) -> None:
-    """Print a value as JSON for the file `-`; else show the tables, and write the file if given."""
+    """Print `value` as JSON if the file is `-`; else show tables, and write the file if given."""
     if file == "-":
         print_json(value)
         return
@@ -237,7 +240,7 @@ def _print_or_write(value: dict[str, object], file: str | None, show: Callable[[
 
 
 def _why_status(compared: Any) -> str:
-    """Return a sentence with the reason for an incomplete comparison."""
+    """Return a sentence that says why a comparison is incomplete."""
     names = " and ".join(subject.name for subject in compared.subjects)
     differing = dict.fromkeys(one.setting for one in compared.differing)
     if differing:
@@ -268,7 +271,7 @@ TYPES = {
 
 
 def import_command(args: argparse.Namespace) -> int:
-    """Write a results directory of other programs' files, and print its figures."""
+    """Write a results directory from output files of other programs, and print its values."""
     out = args.out or default_path("import")
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands `run` and `watch`: configuration, plan, launch, measurement, summary, table."""
+"""Commands `run` and `watch`: they read a configuration, measure it, and write the results."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ NOT_IN_PRODUCTION = (
 
 
 def run_command(args: argparse.Namespace, watched: bool = False) -> int:
-    """Run a configuration; return the exit status of its summary.
+    """Run the tests of a configuration; return the exit status of their summary.
 
-    With `watched`, repeat its only trial until Ctrl-C.
+    With `watched`, repeat the configuration's only trial until Ctrl-C.
     """
     begun = None
     if args.begun is not None:
@@ -110,7 +110,7 @@ def watch_command(args: argparse.Namespace) -> int:
     return run_command(argparse.Namespace(**usual | own), watched=True)
 
 
-# overridden by --set
+# Keys that `watch` sets, unless the user sets them by --set.
 _WATCH = [
     ("--set", text)
     for text in ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
@@ -134,7 +134,7 @@ def _watched(run: Run) -> Run:
 
 
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
-    """Return the run that --continue names, with the hosts that it began with."""
+    """Return the run that --continue names, and the part of it that was measured."""
     others = {"CONF": args.conf, **dict(args.options)}
     others |= {"--budget": args.budget, "--out": args.out}
     for option, value in others.items():
@@ -150,7 +150,7 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
 
 
 class _Measurement:
-    """A run in its results directory, from its first connection to its exit status."""
+    """Measurement of one run: it finds the hosts, conducts the run and writes the results."""
 
     def __init__(
         self, run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch,
@@ -169,7 +169,7 @@ class _Measurement:
         self.before_s = 0.0  # duration of the run until it was interrupted
 
     def measure(self) -> int:
-        """Measure the run, and write its results; return the exit status."""
+        """Measure the run, and write its results; return the command's exit status."""
         try:
             self._find_hosts()
             self.dealt = documents.deal(self.run)
@@ -190,7 +190,10 @@ class _Measurement:
             return self._conclude(outcome, asked)
 
     def _find_hosts(self) -> None:
-        """Plan the run again without the hosts that cannot take part, or refuse it."""
+        """Find hosts that cannot take part, and plan the run again without them.
+
+        Raise RunError where the run needs all hosts, or where none can take part.
+        """
         with Handled(_interrupted):
             missing = self.launcher.gather(self.run.site.processes)
         if self.run.on_missing != "exclude" or len(missing) == len(self.run.site.processes):
@@ -211,7 +214,7 @@ class _Measurement:
     # --- measuring ---
 
     def _conduct(self) -> Outcome:
-        """Start the nodes, measure, and stop the nodes, whatever happens."""
+        """Start the nodes, run all trials, and end the nodes in every case; return the outcome."""
         run, directory, begun = self.run, self.directory, self.begun
         job = job_document(run, self.shown.run_id, self.dealt)
         controller = Controller(run, job, directory, self.shown, begun, self.watched)
@@ -239,7 +242,7 @@ class _Measurement:
         return outcome
 
     def _about(self, elapsed_s: float | None = None) -> Entry:
-        """Return the summary's `run` entry, without the parts that nodes report."""
+        """Return the entry `run` of the summary, without the parts that nodes report."""
         site = self.run.site
         return {
             "id": self.shown.run_id,
@@ -260,21 +263,21 @@ class _Measurement:
     # --- results ---
 
     def _conclude(self, outcome: Outcome, asked: Deferred) -> int:
-        """Write summary, table, report and record of the run; return the exit status.
+        """Write summary, table, report and manifest of the run; return the exit status.
 
-        A failure of one does not prevent the others.
+        A failure to write one of them does not prevent the others.
         """
         args, result = self.args, self._summarize(outcome)
         try:
             if args.json:
                 common.print_json(result)
-            elif result["trials"]:  # without trials nothing was measured; the reasons follow below
+            elif result["trials"]:  # without trials, nothing was measured; faults are printed below
                 SummaryPrinter(result, make_console(), args.all).print(
                     str(self.path), trials=not self.watched
                 )
             else:
                 print(f"nothing was measured; log and records: {self.path}")
-        except Exception as error:  # the run keeps its results and its status, as for the report
+        except Exception as error:  # the results and the exit status stay valid without the table
             reason = str(error) or type(error).__name__
             print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
         if asked.name is None:
@@ -290,9 +293,9 @@ class _Measurement:
         return outcome.status or int(result["exit_status"])
 
     def _summarize(self, outcome: Outcome) -> SummaryDocument:
-        """Return the written summary of the run's tables, or one without trials where that fails.
+        """Write the summary of the run and return it; without trials if the tables are unreadable.
 
-        A failure and changed clauses are faults of the run.
+        Unreadable tables and changed clauses become faults of the run.
         """
         about = self._about(round(self.before_s + time.monotonic() - self.began_s, 3))
         clauses = self.run.expectations
@@ -312,7 +315,7 @@ class _Measurement:
         return result
 
     def _write_report(self) -> None:
-        """Write report.html; a failure prints a sentence and leaves the run's status."""
+        """Write report.html; on failure, print a sentence and keep the run's exit status."""
         try:
             from ..render.report import build
 
@@ -327,7 +330,7 @@ class _Measurement:
 
 
 def announce(run: Run) -> None:
-    """Print the number of trials, ports and minutes of a run on standard error."""
+    """Print the trials, ports and expected duration of a run on standard error."""
     ports = format.of(len(run.site.ports), "port")
     trials = format.of(len(run.trials), "trial")
     if run.searches:
