@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many small faults in analysis/ the tests notice: `mutation.py [NUMBER [SEED [SECONDS]]]`.
+"""Mutation test of analysis/: `mutation.py [NUMBER [SEED [SECONDS]]]`.
 
-Takes a random sample of places in its functions, the same for the same seed and code. Each place
-gets one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition
-turned round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
-function fails, or when they no longer end. Faults that change no result are left out: in type
-hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and of
-decorators.
+The program makes NUMBER small faults in functions of the package, one at a time, and counts how
+many of them the tests notice. The places are a random sample, equal for equal SEED and code. Cosmic
+Ray makes the faults: another operator, a number one larger or smaller, an inverted condition, a
+loop that does not run. A fault is noticed if one of the tests that run the faulty function fails,
+or if these tests no longer end. Faults that change no result are excluded: in type hints, in
+decorators, and in checks of the code itself (`strict` of zip, `frozen` of a dataclass).
 
-One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
-its tests. A first run of all tests tells which test runs which function. Prints the faults that no
-test noticed, and exits with status 1 if the sample shows that all such faults in the package would
-be more than a fifth (binomial test, 5 %): some change no result, and a sample of 30 varies by 15 %.
-SECONDS of CPU time after the first run are enough: what is left of the sample then is not tried.
+A first run of all tests records which test runs which function. The process loads pytest and all
+libraries once, and forks for each fault, so that a fault takes about the time of its tests. After
+SECONDS of CPU time, not counting the first run, the rest of the sample is not tried.
+
+Faults that no test noticed are printed. The exit status is 1 if less than four fifths of all faults
+would be noticed, at 5 % significance (binomial test). The limit is below 100 %, because some faults
+change no result. A sample of 30 faults varies by 15 %.
 """
 
 from __future__ import annotations
@@ -49,18 +51,18 @@ from scipy.stats import binomtest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "scripts/python/switchbench/analysis"
 TESTS = ROOT / "tests/python"
-# What test files say that use the package, and those of them that start processes or take long.
+# Words in the test files that use the package, and such files that start processes or take long.
 USES = ("switchbench.analysis", "synthetic", "simulated", "golden")
 SLOW = {f"test_{name}.py" for name in ("controller", "hostile_results", "live", "report_page")}
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
 GUARD = re.compile(r"\b(strict|frozen|slots)=$")
-NO_RESULT = re.compile("RemoveDecorator|_BitOr_")  # of a cache; of `X | None`
+NO_RESULT = re.compile("RemoveDecorator|_BitOr_")  # faults in decorators (caches) and `X | None`
 NOTICED_AT_LEAST = 0.8
-BUDGET_S = 20.0  # of tests per fault, in CPU time without it
+BUDGET_S = 20.0  # CPU time of the tests per fault, as measured without the fault
 
 
 def sample(number: int, seed: int) -> Iterator[tuple[MutationSpec, str]]:
-    """Yield random faults in functions, and the code of their module with the fault."""
+    """Yield `number` random faults in functions, each with its module's code after the change."""
     with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/all") as every:
         commands.init(sorted(PACKAGE.rglob("*.py")), every, {})
         possible = sorted((item.mutations[0] for item in every.pending_work_items), key=str)
@@ -74,10 +76,10 @@ def sample(number: int, seed: int) -> Iterator[tuple[MutationSpec, str]]:
         fault = chance.choice(places[place])
         code = fault.module_path.read_text()
         before = code.splitlines()[fault.start_pos[0] - 1][: fault.start_pos[1]]
-        function = (fault.definition_name or "A").lstrip("_")[0].islower()  # classes are capital
+        function = (fault.definition_name or "A").lstrip("_")[0].islower()  # false for a class
         if not function or NO_RESULT.search(fault.operator_name) or GUARD.search(before):
             continue
-        with suppress(SyntaxError, AttributeError):  # the latter of `except a.B`, in Cosmic Ray
+        with suppress(SyntaxError, AttributeError):  # Cosmic Ray raises the latter for `except a.B`
             faulty = mutate_code(code, get_operator(fault.operator_name)(), fault.occurrence)
             if faulty is not None:
                 ast.parse(faulty)
@@ -87,7 +89,10 @@ def sample(number: int, seed: int) -> Iterator[tuple[MutationSpec, str]]:
 
 @dataclass
 class Recorder:
-    """A plugin of pytest: which tests run which functions of the package, and for how long."""
+    """Plugin of pytest that records each test's CPU time and the functions that the test calls.
+
+    Only functions of the tested package are recorded.
+    """
 
     callers: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     seconds: dict[str, float] = field(default_factory=dict)
@@ -116,8 +121,11 @@ class Recorder:
             self.failed.append(report.nodeid)
 
     def tests_of(self, fault: MutationSpec) -> list[str]:
-        """Return the fastest tests that run the faulty function; none does: any, it may run when
-        the module is loaded."""
+        """Return the fastest tests that run the faulty function, within BUDGET_S of CPU time.
+
+        Where no test runs the function, the fastest of all tests are returned: the function may run
+        while its module is loaded.
+        """
         found = self.callers.get((str(fault.module_path), fault.definition_name or ""))
         chosen: list[str] = []
         left = BUDGET_S
@@ -130,7 +138,10 @@ class Recorder:
 
 
 def in_fork(work: Callable[[], int], limit_s: float) -> int:
-    """Return the exit status of work in a silent process of its own, which ends at the limit."""
+    """Run `work` in a forked process without output; return the exit status of the process.
+
+    The process is killed after `limit_s`.
+    """
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -146,14 +157,14 @@ def in_fork(work: Callable[[], int], limit_s: float) -> int:
 
 
 def run_pytest(tests: Iterable[str], *plugins: object) -> int:
-    """Run these tests, in this order, until one fails."""
+    """Run tests of pytest in the given order until one fails; return pytest's exit status."""
     options = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-p", "no:rerunfailures")
     more = ("--hypothesis-profile=mutation", "-m", "not slow")
     return int(pytest.main([*options, *more, *tests], plugins=plugins))
 
 
 def record() -> Recorder:
-    """Run all tests once, without a fault."""
+    """Run all tests of the package once, without a fault; return the records of this run."""
     paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in SLOW]
     files = [
         str(path.relative_to(ROOT)) for path in paths if any(w in path.read_text() for w in USES)
@@ -172,7 +183,7 @@ def record() -> Recorder:
 
 
 def noticed(fault: MutationSpec, faulty: str, recorder: Recorder) -> bool:
-    """Return whether a test that runs the faulty function fails."""
+    """Return true where a test that runs the faulty function fails or exceeds its time limit."""
     names = recorder.tests_of(fault)
     get_code = SourceFileLoader.get_code
 
@@ -193,32 +204,36 @@ def noticed(fault: MutationSpec, faulty: str, recorder: Recorder) -> bool:
 
 
 def difference(path: Path, faulty: str) -> str:
-    """Return the changed lines, before and after."""
+    """Return the lines in which a file differs from its faulty code, as a unified diff."""
     texts = path.read_text().splitlines(), faulty.splitlines()
     lines = list(difflib.unified_diff(*texts, n=0, lineterm=""))[3:]
     return "\n".join(f"    {line}" for line in lines if not line.startswith("@@"))
 
 
 def prepare() -> None:
-    """Load what every fork needs and no fault changes."""
+    """Import the libraries and set up Hypothesis, before the process forks for each fault."""
     os.chdir(ROOT)
     os.environ.pop("SWITCHBENCH_LONG", None)
     sys.path.insert(0, str(ROOT / "scripts/python"))
     for name in LIBRARIES:
         importlib.import_module(name)
-    # The same examples each time, and none kept of a fault.
+    # Hypothesis uses equal examples in each run, and stores no examples that failed by a fault.
     settings: dict[str, Any] = {"derandomize": True, "database": None, "deadline": None}
     hypothesis.settings.register_profile("mutation", **settings)
 
 
 def spent_s() -> float:
-    """Return the CPU time of all forks so far."""
+    """Return the CPU time of all forked processes so far, in seconds."""
     times = os.times()
     return times.children_user + times.children_system
 
 
 def main(number: int = 100, seed: int = 1, limit_s: float = 3600) -> int:
-    """Return the score of a sample; 1 when it is too low, or when it is of too few faults."""
+    """Try a sample of faults and print the share that tests notice; return the exit status.
+
+    The status is 1 where the share is too low, where less than half of the sample was tried, or
+    where tests fail without a fault.
+    """
     prepare()
     recorder = record()
     if recorder.failed:

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stages of scripts/test: gates, builds, unit tests, Python, system and guest tests.
+"""Stages of scripts/test: static checks, builds, unit tests, Python, system and guest tests.
 
-The quick tier has the gates, both compilers, unit tests and the transports' battery under
-sanitizers, tests/python, and the smokes of tests/system: meant for 12 minutes on two cores, 18
-where all is installed first. With --all come the other builds and the tests of each, those that
-are long in one of them, how much of the C code they run, clang-tidy, how many small faults in
-analysis/ the tests notice, packages, what is marked slow, all of tests/system, and guests.
+Without --all, the quick stages run: static checks ("gates"), builds by both compilers, unit tests
+and tests of the transports with sanitizers, tests/python, and the smoke tests of tests/system. They
+take about 12 minutes on two cores, 18 with the installation of all packages. --all adds the other
+builds and the tests of each build, long unit tests in one build, the coverage of the C code, fuzz
+tests, clang-tidy, the mutation test of analysis/, tests of packages, tests that are marked slow,
+all of tests/system, and tests in virtual machines ("guests").
 
-All stages run, whatever failed before, but for those whose build failed. Gates share the cores, and
-so do tests/python and what builds packages, and two parts of tests/system that wait more than they
-measure; clang's analyzer has what unit tests leave of the cores. What measures rates and times has
-the machine for itself. At the end stands what ran, how long it took, and whether the machine was
-left as it was found.
+A stage runs even if an earlier one failed, unless it needs a build that failed. Stages that measure
+no rates or times share the cores: the gates; tests/python and the tests of packages; two parts of
+tests/system. clang-tidy runs beside the unit tests at low priority. Stages that measure rates or
+times run alone. At the end, each stage's result and duration are printed. The last stage checks
+that the tests left nothing behind on the machine.
 """
 
 from __future__ import annotations
@@ -35,80 +36,80 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILDS = ROOT / "build-test"
 TOOLS = ROOT / ".venv" / "bin"
 SKIPPED = 77
-NO_TESTS = 5  # pytest: nothing was collected
+NO_TESTS = 5  # exit status of pytest where it collected no test
 SYSTEM = "tests/system"
-# Which tests of Python belong to the quick tier.
+# Marker expressions that select the quick tests of tests/python and of tests/system.
 NOT_SLOW = "not slow"
 SMOKE = "smoke"
 
 
 def system_tests(*names: str) -> tuple[str, ...]:
-    """Return files of tests/system."""
+    """Return the paths of test files in tests/system, by their names without `test_`."""
     return tuple(f"{SYSTEM}/test_{name}.py" for name in names)
 
 
-# Of tests/system, what builds, installs and unpacks: it takes a processor's time and measures none.
+# Tests of tests/system that build, install and unpack packages: they measure no rates or times.
 PACKAGES = system_tests("install")
-# ... and what looks at how runs start, fail and end, in two parts whose labs don't meet.
+# Tests of how runs start, fail and end, in two parts: labs of both can exist at the same time.
 HOSTS = system_tests("ssh", "push", "slurm", "doctor_hosts")
 FAULTS = system_tests("faults", "docs")
-# ... and the examples, each in a lab of its own: they have to run, at whatever rate.
+# Tests that run the example configurations, each in its own lab, where rates do not matter.
 EXAMPLES = system_tests("conf")
 
-# What measures on shared cores is tried again when it failed: a machine that is away for a moment
-# spoils one try, a fault of ours all three. A test that needed another try is named at the end.
+# Tests that measure are repeated after a failure. A short pause of this machine, if it is virtual,
+# spoils one attempt; an error in the project spoils all three. pytest names each repeated test.
 TRIES = 3
 AGAIN = ("--reruns", str(TRIES - 1), "--reruns-delay", "2", "-r", "aR")
 
-# tests/python measures no time: it may have all cores.
+# tests/python measures no times, so it runs on all cores.
 CORES = ("-n", str(os.cpu_count()))
 
-# Parsers of documents and of what comes from the wire, in tests/fuzz.
+# Fuzz targets of tests/fuzz: parsers of documents, and of data from the network.
 FUZZED = ("datagram", "document", "frame", "probe_answer", "message")
 
 RELEASE = "build release"
 COVERAGE = "coverage"
 NODE = "engine/switchbench-node"
 
-# Ninja's line before each command.
+# Line that Ninja prints before each command.
 PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 
-# Meson's own totals.
+# Lines in which Meson prints the numbers of passed, failed and skipped tests.
 TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
 
-# The programs beside the tests.
+# Programs of tests/ that are checked by mypy.
 PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "mutation"))
 
-# Tests that the quick tier does not run whole: their types are checked, so that names that have
-# changed are found. mypy takes one module of each name, so not this one.
+# Tests that do not all run without --all. mypy checks their types, to find names that have changed.
+# mypy accepts only one module of each name, so SAME_NAMES are excluded.
 LONG_TESTS = ("tests/system", "tests/vm")
 SAME_NAMES = ("tests/vm/guests/__main__.py",)
 
-# How many faults in analysis/ are tried, which sample of them, and seconds of CPU time for them.
+# Arguments of tests/mutation.py: number of faults, random seed, seconds of CPU time.
 FAULTS_TRIED = ("40", "1", "300")
 
-# Neighbour discovery, a field of pyroute2, a column's heading, what HPL prints, and what tests
-# misspell on purpose.
+# Words that codespell accepts: neighbour discovery, a field of pyroute2, a column's heading, a word
+# in HPL's output, and words that tests misspell on purpose.
 NOT_MISSPELT = "nd,parms,reord,equil,patern,modul,modle,sise"
 
 
 @dataclass(frozen=True)
 class Build:
-    """One way to build the engine."""
+    """Build of the engine: compiler, options of Meson, and the way its tests run."""
 
     name: str
     compiler: str
-    options: tuple[str, ...] = ()
-    slowness: int = 1  # how much more time its tests may take
-    quick: bool = True  # built in the quick tier, too
-    tested: bool = False  # there, its tests run as well
-    targets: tuple[str, ...] = ()  # what is built; all when empty
-    long: bool = False  # with --all, its long tests run as well
-    environment: dict[str, str] = field(default_factory=dict)  # of its tests
+    options: tuple[str, ...] = ()  # options of `meson setup`
+    slowness: int = 1  # factor for the time limits of its tests
+    quick: bool = True  # true: built without --all, too
+    tested: bool = False  # true: its tests run without --all, too
+    targets: tuple[str, ...] = ()  # targets of Ninja; empty: all
+    long: bool = False  # true: with --all, its long tests run, too
+    environment: dict[str, str] = field(default_factory=dict)  # variables for its tests
 
     @property
     def folder(self) -> Path:
-        """Where it is built."""
+        """Return the build folder."""
         return BUILDS / self.name
 
 
@@ -138,7 +139,7 @@ MATRIX = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stage ended: `passed`, `failed` or `skipped`, what it printed, and why it skipped."""
+    """Result of a stage: state (`passed`, `failed` or `skipped`), printed text, and duration."""
 
     state: str
     text: str = ""
@@ -147,7 +148,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Stage:
-    """A named piece of the whole; `needs` is the stage without which it can't run."""
+    """Stage of scripts/test; it runs only if the stage named by `needs` has passed."""
 
     name: str
     run: Callable[[], Outcome]
@@ -157,7 +158,7 @@ class Stage:
 def execute(
     command: Sequence[str], environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command at the project's root, both its outputs in one text."""
+    """Run a command in the project's root; return its status, with both outputs in one text."""
     return subprocess.run(
         command,
         cwd=ROOT,
@@ -171,14 +172,14 @@ def execute(
 
 
 def sources(*suffixes: str) -> list[str]:
-    """Return the project's files with one of these endings, as paths below its root."""
+    """Return the project's files with one of the given endings, as paths below the root."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     found = execute([*words, *(f"*{suffix}" for suffix in suffixes)]).stdout.splitlines()
     return sorted(name for name in found if (ROOT / name).is_file())
 
 
 def plain(*command: str) -> Outcome:
-    """Run a stage that is one command: its exit status decides."""
+    """Run a stage that consists of one command, which passes with exit status 0."""
     try:
         done = execute(command)
     except FileNotFoundError:
@@ -187,14 +188,13 @@ def plain(*command: str) -> Outcome:
 
 
 def clang_tidy(build: Build) -> Outcome:
-    """Clang's analyzer on every file that the build compiles, outside the tests, when nobody else
-    wants the cores."""
+    """Run clang-tidy at low priority on all C files that a build compiles, except the tests."""
     words = ("nice", "-n", "19", "run-clang-tidy", "-quiet", "-p", str(build.folder))
     return plain(*words, f"^{ROOT}/(?!tests/|build)")
 
 
 def compile_engine(build: Build) -> Outcome:
-    """Configure (once) and build, warnings being errors."""
+    """Configure the build, unless this was done before, and build it; warnings are errors."""
     if not (build.folder / "build.ninja").exists():
         done = execute(
             ["meson", "setup", str(build.folder), str(ROOT), "-Dwerror=true", *build.options],
@@ -208,7 +208,10 @@ def compile_engine(build: Build) -> Outcome:
 
 
 def results(log: Path) -> Iterator[str]:
-    """Return the result of each test of Meson's log, and why one was skipped: its last words."""
+    """Yield a line with the result of each test in Meson's log.
+
+    After a skipped test comes the last line of its output, which has the reason.
+    """
     for line in log.read_text().splitlines():
         test = json.loads(line)
         yield f"{test['name']}: {test['result']} ({test['duration']:.1f} s)"
@@ -218,8 +221,10 @@ def results(log: Path) -> Iterator[str]:
 
 
 def unit_tests(build: Build, long: bool) -> Outcome:
-    """What Meson calls tests: all of the build, those of the suite `long` only when asked for, and
-    then the long variants of the others too."""
+    """Run a build's tests by Meson, and repeat those that failed.
+
+    With `long`, the suite `long` and the long variants of other tests run, too.
+    """
     log = build.folder / "meson-logs" / "testlog.json"
     command = ["meson", "test", "-C", str(build.folder), "--no-rebuild", "--print-errorlogs"]
     command += ["--timeout-multiplier", str(build.slowness)]
@@ -248,7 +253,7 @@ def unit_tests(build: Build, long: bool) -> Outcome:
 
 
 def fuzz() -> Outcome:
-    """Build the fuzz targets with clang and run each for a minute, from no corpus."""
+    """Build the fuzz targets with clang, and run each for a minute without a corpus."""
     library = execute(["clang", "--print-file-name=libclang_rt.fuzzer-x86_64.a"]).stdout.strip()
     if not Path(library).is_absolute():
         return Outcome("skipped", "clang has no fuzzer here: install libclang-rt-dev")
@@ -268,8 +273,11 @@ def fuzz() -> Outcome:
 
 
 def coverage() -> Outcome:
-    """Run the engine of that build as a program, then count, of each file of C, the lines that its
-    tests and the program ran; then they count from zero."""
+    """Report the lines of each C file that tests have run, in the build with coverage.
+
+    The unit tests have run before; here, tests run the engine as a program. The counts are deleted
+    at the end, so that the next report begins at zero.
+    """
     folder = BUILDS / COVERAGE
     command = [str(TOOLS / "pytest"), "-q", "tests/python/test_node.py"]
     program = execute(command, {"SWITCHBENCH_NODE": str(folder / NODE)})
@@ -282,8 +290,11 @@ def coverage() -> Outcome:
 def pytest(
     places: Sequence[str], only: str, arguments: Sequence[str], aside: bool = False
 ) -> Outcome:
-    """Folders or files of Python tests, `only` those with these marks when it names some: shown as
-    they run or, `aside` from others, at their end."""
+    """Run Python tests in folders or files; `only` is a marker expression, "" for all tests.
+
+    The output is shown while the tests run; with `aside`, for stages that run together, it is shown
+    at their end.
+    """
     marked = ["-m", only] if only else []
     command = [str(TOOLS / "pytest"), "-q", *marked, *places, *arguments]
     run = execute if aside else partial(subprocess.run, cwd=ROOT, check=False, text=True)
@@ -294,7 +305,7 @@ def pytest(
 
 
 def guest_tests(arguments: Sequence[str]) -> Outcome:
-    """Run the tests in guests, or return why this machine can't boot any."""
+    """Run the tests in virtual machines; skip them, with the reason, where none can boot here."""
     ready = execute([str(TOOLS / "python"), "tests/vm/guests"])
     if ready.returncode == SKIPPED:
         return Outcome("skipped", ready.stdout)
@@ -304,20 +315,23 @@ def guest_tests(arguments: Sequence[str]) -> Outcome:
 
 
 def processes() -> Iterator[str]:
-    """Return every process that runs a program of this tree or of its environment."""
+    """Yield a line for each process that runs a program of this source tree or its .venv."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             program = os.readlink(entry / "exe")
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
         except OSError:
-            continue  # ended meanwhile, a kernel thread, or another user's
+            continue  # the process has ended, is a kernel thread, or belongs to another user
         ours = Path(program.removesuffix(" (deleted)")).is_relative_to(ROOT)
         if ours or command.startswith(f"{TOOLS}/"):
             yield f"process {entry.name}: {command}"
 
 
 def traces() -> set[str]:
-    """Return what a test could leave behind on this machine."""
+    """Return the traces that tests can leave behind on this machine, each in words.
+
+    Traces are network namespaces, interfaces, hugepages, folders and processes.
+    """
     found = {f"network namespace {path.name}" for path in Path("/run/netns").glob("sb*")}
     found |= {f"interface {path.name}" for path in Path("/sys/class/net").glob("sb*")}
     found |= {f"hugepage file {path}" for path in Path("/dev/hugepages").glob("*")}
@@ -331,7 +345,7 @@ def traces() -> set[str]:
 
 
 def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
-    """Check that the machine is left as found; what is going away gets some time to do so."""
+    """Check that no traces were added to those `before`; wait some seconds until they disappear."""
     limit = time.monotonic() + patience_s
     while (left := traces() - before) and time.monotonic() < limit:
         time.sleep(0.2)
@@ -339,7 +353,10 @@ def leftovers(before: set[str], patience_s: float = 5.0) -> Outcome:
 
 
 def gates() -> list[Stage]:
-    """Return the stages that check the text alone: `--only gates` runs these."""
+    """Return the stages of static checks (format, lint, types, imports, spelling).
+
+    `--only gates` runs only these stages.
+    """
     c_files = sources(".c", ".h")
     tool = {name: str(TOOLS / name) for name in ("ruff", "mypy")}
     python = [name for name in ("scripts", "tests", "doc") if (ROOT / name).exists()]
@@ -364,7 +381,7 @@ def gates() -> list[Stage]:
 
 
 def timed(stage: Stage) -> Outcome:
-    """Run one stage; a fault in it is a failure, not the end of all."""
+    """Run one stage; return its outcome with the duration. An exception counts as a failure."""
     start = time.monotonic()
     try:
         outcome = stage.run()
@@ -374,7 +391,7 @@ def timed(stage: Stage) -> Outcome:
 
 
 class Report:
-    """Runs stages, prints each as it ends and remembers how."""
+    """Report of all stages: it runs stages, prints each outcome and a summary at the end."""
 
     def __init__(self, only: Sequence[str]) -> None:
         self._only = only
@@ -400,7 +417,7 @@ class Report:
         return timed(stage)
 
     def together(self, stages: Iterable[Stage], quiet: bool = True) -> None:
-        """Stages that share the cores."""
+        """Run stages at the same time, sharing the cores."""
         chosen = self._chosen(stages)
         if chosen and not quiet:
             print(f"== {', '.join(stage.name for stage in chosen)} ...", flush=True)
@@ -411,7 +428,7 @@ class Report:
     def in_turn(
         self, stages: Iterable[Stage], quiet: bool = False, beside: Sequence[Stage] = ()
     ) -> None:
-        """Stages that want the machine for themselves, but for what only takes what they leave."""
+        """Run stages one after the other, and the stages `beside` in the background meanwhile."""
         with ThreadPoolExecutor(1) as pool:
             going = [(stage, pool.submit(self._run, stage)) for stage in self._chosen(beside)]
             for stage in self._chosen(stages):
@@ -421,7 +438,7 @@ class Report:
                 self._close(stage, outcome.result(), quiet=True)
 
     def summary(self) -> int:
-        """Print what ran; the exit status is that of the whole."""
+        """Print the state and duration of each stage; return the exit status of scripts/test."""
         print("\n   time  stage")
         for name, outcome in self._outcomes.items():
             print(f"{outcome.seconds:6.1f}s  {outcome.state:8} {name}")
@@ -434,7 +451,7 @@ class Report:
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Return our own arguments, and after `--` those of pytest."""
+    """Return the parsed arguments of scripts/test, and the arguments after `--` for pytest."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
     parser.add_argument("--all", action="store_true", help="every build and test")
@@ -445,7 +462,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run everything; 0 when all that ran passed."""
+    """Run all chosen stages; return 0 if at least one was chosen and none failed, else 1."""
     options, for_pytest = parse(arguments)
     before = traces()
     report = Report(options.only)
@@ -460,7 +477,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def builds(report: Report, long: bool) -> None:
-    """The engine in all its ways or those of the quick tier, and its tests; then as it is used."""
+    """Run the stages that build the engine, run the builds' tests, and build the release.
+
+    With `long`, all builds and tests run, otherwise only the quick ones.
+    """
     chosen = [build for build in MATRIX if build.quick or long]
     report.in_turn(
         (Stage(f"build {build.name}", partial(compile_engine, build)) for build in chosen),
@@ -488,7 +508,7 @@ def builds(report: Report, long: bool) -> None:
 
 
 def quick_tests(report: Report, arguments: Sequence[str]) -> None:
-    """Run Python's tests, and a few of everything that labs can show."""
+    """Run the quick tests of tests/python, and the smoke tests of tests/system."""
     python = partial(pytest, ["tests/python"], NOT_SLOW, [*CORES, *arguments])
     smokes = partial(pytest, [SYSTEM], SMOKE, [*AGAIN, *arguments])
     report.in_turn(
@@ -497,7 +517,7 @@ def quick_tests(report: Report, arguments: Sequence[str]) -> None:
 
 
 def long_tests(report: Report, arguments: Sequence[str]) -> None:
-    """Run all tests of Python, labs and guests."""
+    """Run all tests of tests/python, tests/system and tests/vm, and the mutation test."""
 
     def stage(name: str, places: Sequence[str], *words: str, aside: bool = False) -> Stage:
         run = partial(pytest, places, "", [*words, *arguments], aside=aside)
