@@ -148,7 +148,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Stage:
-    """Stage of scripts/test; it runs only if the stage named by `needs` has passed."""
+    """Stage of scripts/test; it cannot run if the stage named by `needs` did not pass."""
 
     name: str
     run: Callable[[], Outcome]

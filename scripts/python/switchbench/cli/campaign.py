@@ -270,7 +270,10 @@ def _is_measured(folder: Path, status: int) -> bool:
 
 
 def _seen(campaign: Campaign) -> list[planned.ChainResult]:
-    """Return the first and last pass and the sent and lost frames of each measured chain round."""
+    """Return the span, sent and lost frames of each measured round of a chain test.
+
+    The span of a round is its first and its last pass of the chain, counted from 0.
+    """
     found = []
     for number, places in enumerate(campaign.progress.rounds[: campaign.progress.done], start=1):
         first, last = sorted(campaign.device.ports.index(port) // 2 for port in places.values())

@@ -134,7 +134,10 @@ _PATHS = ("DIR", "FILE", "FOLDER", "KEY")
 def _add_arguments(
     parser: argparse.ArgumentParser, text: str, types: dict[str, Callable[[str], Any]]
 ) -> None:
-    """Add the arguments in a text of commands.toml; `types` has their parsers by option or name."""
+    """Add the arguments that a text of commands.toml declares to the parser of a command.
+
+    `types` has functions that parse an argument's value, by option or placeholder.
+    """
     group: Any = parser
     place: Any = parser
     lines = re.sub(r"\n  +", " ", _expanded(text)).splitlines()

@@ -240,7 +240,7 @@ def _engine() -> Iterator[HostCheck]:
         libraries = " ".join(path.name for path in (engine.resolve().parent / "lib").iterdir())
     else:
         libraries = " ".join(linked_libraries([engine]))
-    # Optional parts of a build.
+    # Transports that a build of the engine can omit.
     optional = [one for one in TRANSPORTS if one.library and one.package]
     absent = [one for one in optional if str(one.library) not in libraries]
     names = ["tcp", *(one.name for one in optional if one not in absent)]
@@ -364,7 +364,7 @@ class HostComparison:
 
 @dataclass(frozen=True)
 class Survey:
-    """Properties of all hosts of a site, compared."""
+    """Comparison of a site's hosts: properties, hosts without an answer, and deficiencies."""
 
     rows: list[HostComparison]
     silent: dict[str, str]  # reason per host that could not be queried

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bind PCI network devices to a driver of DPDK's and restore them (doc/how-to/bind.md).
+"""Bind PCI network devices to a driver for DPDK, and restore them (doc/how-to/bind.md).
 
 This file needs only Python 3.8: Switchbench also sends it to hosts, as the standard input of
 `python3` there.

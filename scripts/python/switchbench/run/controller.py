@@ -142,7 +142,7 @@ class Controller:
     def conduct(
         self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
     ) -> Outcome:
-        """Conduct the run from the nodes' start to their end; return its outcome.
+        """Start the nodes, run all trials and end the nodes; return the outcome of the run.
 
         No node remains when this returns, whatever happens. `command` returns the command line of
         the node with a given name. Errors become faults of the outcome; results written so far
@@ -585,7 +585,7 @@ PART = 0.25  # share of the window that has passed when the device is reset
 
 
 def _reset(asked: DeviceReset) -> None:
-    """Run the reset command; raise RunError if it fails or exceeds its time limit."""
+    """Run the command that resets the device under test; RunError if it fails or is too slow."""
     name = asked.command[0]
     try:
         done = subprocess.run(
@@ -607,9 +607,10 @@ def _reset(asked: DeviceReset) -> None:
 
 @contextmanager
 def device_reset(command: DeviceReset, trial: Trial) -> Iterator[Callable[[Record], None]]:
-    """Run the reset command in a trial's window; yield a handler of the nodes' records.
+    """Reset the device under test during a trial's window; yield a handler of nodes' records.
 
-    On exit, raise RunError where the command failed, or did not run before the trial ended.
+    The handler starts a timer when the window opens, and the timer runs the reset command. On exit,
+    raise RunError where the command failed, or did not run before the trial ended.
     """
     errors = [RunError("device_reset: the trial ended before its command was run: raise reset_s")]
 
@@ -623,7 +624,7 @@ def device_reset(command: DeviceReset, trial: Trial) -> Iterator[Callable[[Recor
     timer = threading.Timer(PART * trial.window_s, run)
 
     def take(record: Record) -> None:
-        """Start the command's timer at the first record that reports the window's opening."""
+        """Start the timer of the reset command at the first record from the trial's window."""
         now = record.get("trial"), record["type"], record.get("step")
         if timer.ident is None and now == (trial.id, "progress", "window"):
             timer.start()

@@ -221,7 +221,7 @@ class RemoteNodes:
                 self._selector.register(node.input, selectors.EVENT_WRITE, node)
 
     def turn(self, limit_s: float = _TURN_S) -> bool:
-        """Wait at most `limit_s` for data of nodes and handle the data; return true for any."""
+        """Handle data from nodes, waiting at most `limit_s` for them; return true if any came."""
         if limit_s > self._gather_s:
             time.sleep(self._gather_s)
             limit_s -= self._gather_s
@@ -256,7 +256,7 @@ class RemoteNodes:
     # --- waiting for nodes -----------------------------------------------------------------------
 
     def wait_for(self, kind: str, limit_s: float) -> None:
-        """Wait until all nodes have sent a record of a kind."""
+        """Wait until all nodes have sent a record of type `kind`."""
         self.wait(lambda node: kind in node.records, f"to send its {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:

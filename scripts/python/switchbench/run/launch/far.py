@@ -286,10 +286,10 @@ class Launcher:
         return {}
 
     def close(self) -> None:
-        """Release everything that `gather` started and the run did not use."""
+        """End the node processes that `gather` started and the run did not use."""
 
     def __enter__(self) -> Self:
-        """Prepare the run's network, such as a lab; ConfigurationError if in use or impossible."""
+        """Prepare the run's network (a lab); ConfigurationError if in use or impossible to make."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -329,7 +329,7 @@ class FarLauncher(Launcher):
 
     @abstractmethod
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program with arguments, `words`, on the host of a node."""
+        """Start a program, given with its arguments by `words`, on the host of a node."""
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:

@@ -33,7 +33,7 @@ class SlurmLauncher(FarLauncher):
     """Launcher that starts each node by one srun process."""
 
     def __init__(self, site: Site) -> None:
-        """Find srun and the allocation without calling Slurm."""
+        """Check that srun is installed, and that this process is in a Slurm allocation."""
         if shutil.which("srun") is None:
             raise ConfigurationError(
                 "launch: slurm: there is no srun here: run where Slurm's commands are"

@@ -146,7 +146,7 @@ def _rate(bps: float | None, unit: format.Unit) -> str:
 
 
 def _bar(port: PortState, _unit: format.Unit) -> str:
-    """Return a bar of the port's delivered share of its line rate."""
+    """Return a text bar that shows the port's delivered rate as a share of its line rate."""
     if port.line_share is None:
         return ""
     full = round(_BAR_CELLS * min(1.0, port.line_share))

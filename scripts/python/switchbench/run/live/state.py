@@ -110,7 +110,7 @@ class PortState:
 
     @property
     def phase_lost_percent(self) -> float | None:
-        """Return the loss in percent of the frames for the port in the last phase."""
+        """Return the loss in percent of the frames sent to the port in the last phase."""
         if self.phase_lost is None or not self.phase_sent:
             return None
         return 100.0 * self.phase_lost / self.phase_sent
