@@ -410,7 +410,7 @@ def write_journal(path: str, journal: Record) -> None:
         check_folder(path)
         with synced_folder(path):
             # A killed process with the same number may have left this file. The file is not another
-            # user's, because others can't write to this folder.
+            # user's, because other users cannot write to this folder.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
             with os.fdopen(os.open(temporary, flags, 0o644), "w") as file:

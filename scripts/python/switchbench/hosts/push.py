@@ -338,7 +338,7 @@ _TAKE_S = 300.0  # time to send 14 MB, through a gateway that all hosts share
 
 @dataclass(frozen=True)
 class PushOrder:
-    """Engine to install on each host: its files, their folder, and with whose rights it runs."""
+    """Engine to install on each host: its files, their folder, and its privilege there."""
 
     collection: Collection
     privilege: str

@@ -90,7 +90,7 @@ def _acquire(path: Path, lab: str) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # The last holder unlinked the file between our open and our lock.
+        os.close(fd)  # Another process removed the file before this one could lock it.
 
 
 def _read_pid(fd: int) -> int:

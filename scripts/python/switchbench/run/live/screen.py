@@ -300,7 +300,7 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """Watch another run from now on, whose controller updates `summary`; return this object."""
+        """Watch another run from now on and return this object; the caller updates `summary`."""
         self.state = RunState(run, summary)
         return self
 
