@@ -71,11 +71,12 @@ struct kernel_sync_status {
 
 struct timex; /* sys/timex.h */
 /**
- * @brief Convert the result of adjtimex(2) to a synchronization status, without its offset.
+ * @brief Convert the result of adjtimex(2) to a synchronization status, except for the member
+ * offset_ns.
  *
  * @param[out] status Status; its offset_ns is not set.
- * @param state What adjtimex(2) returned.
- * @param kernel What adjtimex(2) wrote.
+ * @param state Return value of adjtimex(2).
+ * @param kernel Struct that adjtimex(2) filled.
  */
 void kernel_sync_classify(struct kernel_sync_status *status, int state, const struct timex *kernel);
 /**

@@ -106,7 +106,8 @@ void run_clock_decide(struct run_clock *clock, enum clock_mode asked, bool is_sh
 void run_clock_heard(struct run_clock *clock, const struct offset_stamps *stamps,
                      struct offset_estimate parent_to_root);
 /**
- * @brief Return run time minus this node's clock, at a past or future time of this clock.
+ * @brief Return the offset from this node's clock to run time (run time minus this node's clock) at
+ * a past or future time of this clock.
  *
  * @param clock Clock.
  * @param at_ns Time of this node's clock, ns.

@@ -28,7 +28,7 @@ struct backoff {
 };
 
 /**
- * @brief Stop repeating a datagram.
+ * @brief Stop the repetitions of a datagram: no further one is due.
  *
  * @param backoff Back-off.
  */

@@ -49,7 +49,8 @@ struct control_peers {
 };
 
 /**
- * @brief Source of run time on this node; `mode` is CLOCK_AUTO until the first barrier is passed.
+ * @brief Relation of this node's clock to node 0's, by which this node computes run time; `mode` is
+ * CLOCK_AUTO until the first barrier is passed.
  */
 struct control_clocks {
     enum clock_mode mode;
@@ -57,7 +58,8 @@ struct control_clocks {
     bool one_clock;      /**< node 0's CLOCK_MONOTONIC is also this node's */
     bool crowded;        /**< all nodes are on one machine and outnumber its cores */
     uint64_t id;         /**< identity of this CLOCK_MONOTONIC: equal on nodes that share it */
-    bool settled;        /**< the first exchanges are answered, or need not be awaited */
+    bool settled;        /**< the first clock exchanges with the parent are answered, or need not be
+                            awaited */
     int64_t maxerror_ns; /**< ptp: the kernel's last value; below 0: not read */
 };
 
@@ -72,16 +74,16 @@ struct control_clocks {
  */
 int control_open(struct control **out, const struct control_conf *conf, struct err *err);
 /**
- * @brief Close the control endpoint; NULL is allowed.
+ * @brief Close the control endpoint, after answering other nodes for a short time; NULL is allowed.
  *
- * Other nodes may still need answers, so the call first answers them: until 125 ms after the last
- * barrier or question, 0.4 s after a fault, 1 s at most.
+ * Other nodes may still need answers: the call answers until 125 ms after the last barrier or
+ * question, 0.4 s after a fault, 1 s at most.
  *
  * @param control Endpoint.
  */
 void control_close(struct control *control);
 /**
- * @brief Return the endpoint's bound address, for the hello record.
+ * @brief Return the address to which the control endpoint's socket is bound, for the hello record.
  *
  * @param control Endpoint.
  * @param[out] address Bound address, for the hello record.
@@ -107,7 +109,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
  */
 int control_fd(const struct control *control);
 /**
- * @brief Return the time at which control_work() must be called even if no datagram arrives.
+ * @brief Return the time at which control_work() must be called next, even if no datagram arrives.
  *
  * @param control Endpoint.
  * @return Time of CLOCK_MONOTONIC, ns; CLOCK_NEVER: no call is due.
@@ -143,7 +145,7 @@ void control_barrier_enter(struct control *control, const struct barrier_values 
  */
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all);
 /**
- * @brief Return the fault that ends the run.
+ * @brief Return the fault for which the run is aborted, if this node has found or received one.
  *
  * An abort may arrive at any time, also outside barriers.
  *
@@ -190,7 +192,8 @@ int control_publish(struct control *control, uint64_t id, const struct blob *blo
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
 /**
- * @brief Remove published and fetched blobs from this node's memory.
+ * @brief Remove the blobs that this node has published or fetched from its memory: all, or those of
+ * a phase.
  *
  * @param control Endpoint.
  * @param all True: remove all blobs; false: only those of a phase, with CONTROL_PHASE_BLOB in their
@@ -199,7 +202,8 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 void control_forget(struct control *control, bool all);
 
 /**
- * @brief Return run time minus this node's clock at a past or future time of this clock.
+ * @brief Return the offset from this node's clock to run time (run time minus this node's clock) at
+ * a past or future time of this clock.
  *
  * A later call may return a smaller bound. For ptp the kernel is queried, and its answer holds for
  * any time.
@@ -210,7 +214,7 @@ void control_forget(struct control *control, bool all);
  */
 struct offset_estimate control_clock_at(struct control *control, int64_t at_ns);
 /**
- * @brief Return the source of this node's run time, with its state and error bound.
+ * @brief Return the clock mode of this node, and the relation of its clock to node 0's.
  *
  * @param control Endpoint.
  * @return Source of run time.
@@ -233,8 +237,8 @@ void control_beat(struct control *control, int64_t now_ns);
 int64_t control_last_beat_ns(const struct control *control);
 
 /**
- * @brief Return the number of received datagrams that were dropped: of another run, forged,
- * replayed or damaged.
+ * @brief Return how many received control datagrams were dropped, because they belong to another
+ * run or were forged, replayed or damaged.
  *
  * @param control Endpoint.
  * @return Number of datagrams.

@@ -117,7 +117,8 @@ struct membership {
     struct membership_conf conf;
     uint32_t neighbour_count;
     struct neighbour neighbours[2 * MEMBERSHIP_ROUNDS_MAX]; /**< each once, ahead ones first */
-    /** @brief Time until a partner is asked again, or the fault is sent to neighbours again. */
+    /** @brief Back-off of the next question to a partner, or of the next repetition of the fault to
+     * neighbours. */
     struct backoff backoff;
     /** @brief State of the barrier last entered. */
     uint32_t rounds;  /**< of dissemination: ceil(log2 count) */
@@ -133,7 +134,7 @@ struct membership {
         struct barrier_values values;
         uint64_t came; /**< bit k: the arrival of round k */
     } slots[MEMBERSHIP_SLOTS];
-    /** @brief True once the first barrier has passed; only then are `crowded` and `root_boot` set.
+    /** @brief True once the first barrier has passed, which sets `crowded` and `root_boot`.
      */
     bool met;
     bool crowded; /**< all nodes are on one machine and outnumber its cores: the tree is used */
@@ -220,8 +221,8 @@ void membership_beat(struct membership *m, int64_t now_ns);
  */
 bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns);
 /**
- * @brief Send the datagrams whose repetition is due; to be called when m->backoff.due_ns is
- * reached.
+ * @brief Repeat the datagrams whose repetition is due (questions, the fault); to be called when
+ * m->backoff.due_ns is reached.
  *
  * @param m Member.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Values that nodes exchange: those of a barrier, and the fault that ends a run.
+ * @brief Values that nodes exchange in control datagrams: the values of a barrier, and the fault
+ * that ends a run.
  */
 #ifndef ENGINE_VALUES_H
 #define ENGINE_VALUES_H
@@ -24,7 +25,7 @@ struct barrier_values {
 };
 
 /**
- * @brief Set the values of a barrier to the start of a reduction: no bits, no maxima.
+ * @brief Reset the values of a barrier before a reduction: no bit and no maximum is set.
  *
  * @param values Values.
  */

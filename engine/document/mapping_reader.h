@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-/* Memory allocated for a document, freed together. All zero: none. */
+/* Blocks of memory allocated for a document, which are freed together. All zero: no block. */
 struct mapping_block;
 SLIST_HEAD(mapping_memory, mapping_block);
 
 /** @brief Free the memory allocated for a document. */
 void mapping_free(struct mapping_memory *memory);
 
-/* Text of one document, and its line in the stream. */
+/* Text of one document, and the number of its line in the stream. */
 struct mapping_text {
     const char *text;
     size_t size;
@@ -40,7 +40,8 @@ struct mapping_text {
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err);
 
-/* First members of a table's entry: for struct `in` its member, under this key. */
+/* Initialisers of an entry in a table of keys: the key, its type, and the member of struct `in`
+ * that stores its value. */
 #define KEY_BYTES(in, member) sizeof(((struct in *)NULL)->member)
 #define KEY_STRING(in, key, member) OPTION(OPTION_STRING, in, key, member)
 #define KEY_FLAG(in, key, member) OPTION(OPTION_BOOL, in, key, member)
@@ -59,7 +60,8 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
     KEY_LIST_OF(in, key, member, member##_count, element, least, most)
 #define KEY_MAPPING(in, key, member, inner)                                                        \
     OPTION(OPTION_MAPPING, in, key, member), .table = (inner)
-/* A mapping whose keys are members of the same struct, which records its presence. */
+/* A mapping whose values are stored in members of the struct `in` itself; its member `noted` is
+ * true where the document has the mapping. */
 #define KEY_INSIDE(in, name, noted, inner)                                                         \
     .key = (name), .type = OPTION_MAPPING, .table = (inner), .given = offsetof(struct in, noted)
 #define KEY_POINTER(in, key, member, element)                                                      \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Node of a run: the state that the parts above the workers share.
+ * @brief State of one node of a run, which the files of node/, trial/ and app/ share.
  *
- * Only node/, trial/ and app/ use this struct; transports, workers, the control endpoint and the
- * records do not depend on each other.
+ * No other file uses this struct: transports, workers, the control endpoint and the records do not
+ * depend on each other.
  */
 #ifndef ENGINE_NODE_H
 #define ENGINE_NODE_H
@@ -32,7 +32,8 @@ enum node_end {
     NODE_ERROR,             /**< this node cannot continue; node->err has the reason */
 };
 
-/** @brief Port of this node in one of its transports. */
+/** @brief A transport of one of this node's ports, with the port's handle while it is open in this
+ * transport. */
 struct port_opening {
     const struct transport *transport; /**< NULL: end of the list */
     struct transport_port *open;       /**< NULL: closed */
@@ -40,10 +41,10 @@ struct port_opening {
 };
 
 /**
- * @brief Port of this node.
+ * @brief Port of this node: its configuration, its transports and the state of its link.
  *
- * A port is used in one transport at a time: AF_XDP would steal the kernel's TCP segments, and an
- * AF_PACKET ring would fill with them.
+ * A port is used in one transport at a time: in two at once, AF_XDP would take the TCP segments
+ * that are meant for the kernel, and they would fill an AF_PACKET ring.
  */
 struct node_port {
     const struct doc_port *doc;
@@ -52,7 +53,7 @@ struct node_port {
     unsigned capabilities;                            /**< of all its transports together */
     char iface[IF_NAMESIZE]; /**< interface of its PCI device, where the document has none */
     size_t first_lane;       /**< index of its queue 0's lane in the node */
-    /** @brief Transport that the present trial needs at the port; NULL: the port has no rank in the
+    /** @brief Transport in which the present trial uses the port; NULL: the port has no rank in the
      * trial.
      */
     const struct transport *wanted;
@@ -63,16 +64,18 @@ struct node_port {
     int connect_fd;         /**< readable when connecting its lanes can continue; -1: none */
     uint64_t line_rate_bps; /**< rate found when its link came up; 0: unknown */
     bool link_up;           /**< state of the link at its last check */
-    bool had_link;          /**< link seen since it was opened: only then its loss is an error */
+    bool had_link;          /**< true once the link was up: only then its loss is an error
+                             */
     int64_t down_ns;        /**< time at which the link went down; 0: it is up */
-    uint64_t rejected_told; /**< rejected connections that were recorded since it was opened */
+    uint64_t rejected_told; /**< rejected connections that records report */
 };
 
-/** @brief Location of a port of the run: its node and its index there. */
+/** @brief Location of a port of the run: the index of its node, and its index among this node's
+ * ports. */
 struct port_location {
     const char *name;
     uint32_t node;
-    uint32_t port; /**< index in this node */
+    uint32_t port; /**< index among the node's ports */
 };
 
 struct node {
@@ -96,8 +99,8 @@ struct node {
     bool ready;                     /**< all nodes are there: the first barrier is passed */
     bool leaving;                   /**< only the last barrier is left */
     int64_t beat_ns;                /**< arrival of the controller's last heartbeat */
-    /** @brief Time for which the thread polls in a barrier without a datagram before it sleeps; 0:
-     * not yet measured. */
+    /** @brief Time without a datagram for which the main thread polls in a barrier before it
+     * sleeps, ns; 0: not yet measured. */
     int64_t spin_ns;
 
     struct node_port *ports;
@@ -112,7 +115,7 @@ struct node {
 };
 
 /**
- * @brief Return the number of the worker that serves a queue of a port.
+ * @brief Return the index of the worker that serves a queue of a port.
  *
  * @param node This node.
  * @param port One of its ports.
@@ -128,8 +131,8 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
 /* --- the loop of the main thread (event_loop.c) --- */
 
 /**
- * @brief Run the node's loop once: wait for an event or a time, then answer control datagrams, read
- * documents, and check for reasons to end.
+ * @brief Run the event loop of the main thread once: wait for an event or a time, then answer
+ * control datagrams, read documents, and check for reasons to end the run.
  *
  * @param node This node.
  * @param until_ns Time of CLOCK_MONOTONIC at which the function returns without an event, ns.
@@ -137,8 +140,8 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
  */
 int node_turn(struct node *node, int64_t until_ns);
 /**
- * @brief Run the node's loop once as node_turn() does, and also return when a descriptor is
- * readable.
+ * @brief Run the event loop of the main thread once, as node_turn() does, but return also when a
+ * descriptor is readable.
  *
  * @param node This node.
  * @param until_ns Time of CLOCK_MONOTONIC at which the function returns without an event, ns.
@@ -148,8 +151,7 @@ int node_turn(struct node *node, int64_t until_ns);
 int node_poll(struct node *node, int64_t until_ns, int fd);
 
 /**
- * @brief Wait for the next document of a kind while the node's loop continues; heartbeats are
- * consumed.
+ * @brief Read the next document that is no heartbeat; run the node's event loop until it arrives.
  *
  * @param node This node.
  * @param[out] document Document.
@@ -159,7 +161,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd);
 int node_await_document(struct node *node, struct document **document);
 
 /**
- * @brief Enter the next barrier with the given values and wait for all nodes.
+ * @brief Enter the next barrier with this node's values, and wait until all nodes have entered it.
  *
  * @param node This node.
  * @param values Contribution of this node; takes the reduction. NULL: it contributes nothing.
@@ -169,12 +171,11 @@ int node_await_document(struct node *node, struct document **document);
 int node_barrier(struct node *node, struct barrier_values *values);
 
 /**
- * @brief Raise the main thread's priority on shared cores, or restore it: other nodes wait for this
- * thread in barriers.
+ * @brief Raise the main thread's priority on shared cores, or restore it. A high priority is needed
+ * because other nodes wait for this thread in barriers.
  *
- * Where the nodes outnumber the cores of one machine the priority is real-time. The thread then
- * polls for datagrams no longer than elsewhere (spin_ns), because it keeps the core from workers
- * meanwhile.
+ * Where one machine has more nodes than cores, the priority is real-time. The thread then polls for
+ * datagrams no longer than elsewhere (spin_ns), because no worker can use the core while it polls.
  *
  * @param node This node.
  * @param claims True: raise the priority; false: restore it.
@@ -230,8 +231,9 @@ const struct port_location *node_find_port(const struct node *node, const char *
  */
 int ports_survey(struct node *node);
 /**
- * @brief Open each port of the present trial in the trial's transport, after closing its other
- * transport; close the ports without a rank, except those open in the transport `rest`.
+ * @brief Open the ports of the present trial in the trial's transport, and close each in its
+ * previous transport first. Close the ports without a rank, except ports open in the transport
+ * `rest`.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the error message.
@@ -244,15 +246,14 @@ int ports_use(struct node *node, const struct transport *rest);
  */
 void ports_close(struct node *node);
 /**
- * @brief Wait until all open ports have a link; on failure the error names the ports without a
- * link.
+ * @brief Wait until the links of all open ports are up; the error names the ports without a link.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the error message.
  */
 int ports_await_link(struct node *node);
 /**
- * @brief Write a record for each link that went down or came back since the last call.
+ * @brief Write a record for each port whose link went down or came up since the last call.
  *
  * @param node This node.
  * @return 0; -ENOLINK: a link has been down for too long, and node->err has the error message.

@@ -64,8 +64,8 @@ struct cores_choice {
 int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err);
 
 /**
- * @brief Return the number of queues for a port without a configured number: the largest with which
- * each lane still gets a core of its own.
+ * @brief Return the number of queues for each port that has no configured number: the largest
+ * number with which each lane still gets a core of its own.
  *
  * @param ask Policy, cores and lanes to choose from.
  * @param ports Number of the node's ports.
@@ -83,10 +83,10 @@ uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 size_t cores_usable(struct core cores[CORES_MAX], bool all);
 
 /**
- * @brief Keep all present threads of this process, and threads that they start, off the workers'
- * cores.
+ * @brief Exclude the workers' cores from the CPU masks of all present threads of this process;
+ * threads that these start inherit the mask.
  *
- * Workers are started afterwards.
+ * To be called before the workers are started.
  *
  * @param choice Placement of the workers.
  */
@@ -100,7 +100,8 @@ enum cores_precedence {
      * @brief Real-time priority: the thread runs at once when data arrive, for tasks of
      * microseconds that other nodes wait for.
      *
-     * A kernel that preempts only at its ticks, 4 ms apart, does so for a real-time thread alone.
+     * A kernel that otherwise preempts only at its ticks, 4 ms apart, preempts at once for a
+     * real-time thread.
      */
     CORES_AT_ONCE,
 };

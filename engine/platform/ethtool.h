@@ -22,7 +22,7 @@
 int ethtool_ask(int fd, const char *iface, void *command);
 
 /**
- * @brief Read the name of an interface's driver and its device's bus address.
+ * @brief Return the name of a network interface's driver, and the bus address of its device.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
@@ -41,8 +41,8 @@ struct ethtool_drvinfo ethtool_driver(int fd, const char *iface);
 uint32_t ethtool_number(int fd, const char *iface, uint32_t command);
 
 /**
- * @brief Return the link speed of an interface as its driver reports it, even an invented one
- * (veth, bridges).
+ * @brief Return the link speed of an interface as its driver reports it; drivers without a wire
+ * (veth, bridges) report an arbitrary speed.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.

@@ -30,7 +30,8 @@ struct netlink_request {
 };
 
 /**
- * @brief Begin a netlink request with a zeroed fixed part; attributes follow by mnl_attr_put().
+ * @brief Begin a netlink request: write the message header and a zeroed fixed part. The caller
+ * fills the fixed part, and appends attributes by mnl_attr_put().
  *
  * @param[out] request Request.
  * @param type One of RTM_*.
@@ -64,7 +65,7 @@ int netlink_ask(int fd, struct netlink_request *request,
                 int (*each)(const struct nlmsghdr *answer, void *data), void *data);
 
 /**
- * @brief Find the first attribute of a type behind a message's fixed part.
+ * @brief Find the first attribute of a given type in a netlink message.
  *
  * @param message Message.
  * @param fixed_bytes Bytes before its attributes.
@@ -74,7 +75,7 @@ int netlink_ask(int fd, struct netlink_request *request,
 const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_bytes,
                                   uint16_t type);
 /**
- * @brief Find an attribute among those nested in another.
+ * @brief Find an attribute by its type among the attributes nested in another attribute.
  *
  * @param outer Attribute that holds others; NULL: none.
  * @param type Attribute type to find.
@@ -83,7 +84,7 @@ const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_b
 const struct nlattr *netlink_find_in(const struct nlattr *outer, uint16_t type);
 
 /**
- * @brief Return the 32-bit number in an attribute.
+ * @brief Return the 32-bit number in a netlink attribute.
  *
  * @param attribute Attribute; NULL: missing.
  * @param missing Value to return if the attribute is missing or too short.
@@ -91,7 +92,7 @@ const struct nlattr *netlink_find_in(const struct nlattr *outer, uint16_t type);
  */
 uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
 /**
- * @brief Copy the value of an attribute.
+ * @brief Copy the value of a netlink attribute.
  *
  * @param attribute Attribute; NULL: missing.
  * @param[out] to Value.
@@ -100,8 +101,8 @@ uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
  */
 bool netlink_copy(const struct nlattr *attribute, void *to, size_t bytes);
 /**
- * @brief Copy the text of an attribute, truncated to the buffer's size; a missing attribute leaves
- * the buffer unchanged.
+ * @brief Copy the text of a netlink attribute, truncated to the buffer's size. A missing attribute
+ * leaves the buffer unchanged.
  *
  * @param attribute Attribute; NULL: missing.
  * @param[out] to Text.
@@ -123,14 +124,14 @@ struct link_state {
  * or without carrier.
  *
  * The kernel's tx_dropped counts both frames that the host dropped and frames without a carrier
- * (noop_qdisc, __dev_direct_xmit), and tx_carrier_errors has none of the latter. So all of
- * tx_dropped between two readings counts as the cable's if the carrier was away at one of them or
- * was lost between them.
+ * (noop_qdisc, __dev_direct_xmit), and tx_carrier_errors has none of the latter. So all frames that
+ * tx_dropped counts between two readings are attributed to the missing carrier, if there was none
+ * at one of the readings or it was lost between them.
  */
 struct link_drops {
     uint64_t host;
     uint64_t no_carrier;
-    uint64_t last_dropped; /**< values of the last reading, as the next two */
+    uint64_t last_dropped; /**< values at the last reading, as are the next two */
     uint32_t last_downs;
     bool last_running;
 };
@@ -154,7 +155,8 @@ int link_read(int fd, int ifindex, struct link_state *link);
 bool link_is_running(const struct link_state *link);
 
 /**
- * @brief Begin to count the frames that a link fails to send.
+ * @brief Set the counts of frames that a link failed to send to zero, and store the present state
+ * of the link.
  *
  * @param drops Counts.
  * @param now Present state.
@@ -178,7 +180,8 @@ void link_drops_update(struct link_drops *drops, const struct link_state *now);
 int64_t link_queue_drops(int fd, int ifindex);
 
 /**
- * @brief Begin the request for the route to an address (4 bytes of AF_INET, 16 of AF_INET6).
+ * @brief Begin a netlink request for the kernel's route to an IP address (4 bytes for AF_INET, 16
+ * for AF_INET6).
  *
  * @param[out] request Request.
  * @param family AF_INET or AF_INET6.
@@ -188,8 +191,8 @@ int64_t link_queue_drops(int fd, int ifindex);
 struct rtmsg *route_begin(struct netlink_request *request, int family, const void *address);
 
 /**
- * @brief Return whether the kernel delivers packets for an address inside the namespace, rather
- * than send them.
+ * @brief Return whether the kernel delivers packets for an address inside the network namespace,
+ * instead of sending them by an interface.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param family AF_INET or AF_INET6.

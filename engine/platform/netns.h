@@ -3,8 +3,8 @@
  * @file
  * @brief Temporary moves of the calling thread into another network namespace.
  *
- * The thread moves there, makes its sockets or devices, and moves back; these stay in the namespace
- * where they were made. Other threads do not move.
+ * The thread moves there, makes its sockets or devices, and moves back. The sockets and devices
+ * stay in the namespace where they were made. Other threads do not move.
  */
 #ifndef ENGINE_NETNS_H
 #define ENGINE_NETNS_H
@@ -12,7 +12,7 @@
 #include "err.h"
 
 /**
- * @brief Path of the calling thread's network namespace; /proc/self would name that of the
+ * @brief Path of the calling thread's network namespace; /proc/self would be the namespace of the
  * process's first thread.
  */
 #define NETNS_OWN "/proc/thread-self/ns/net"

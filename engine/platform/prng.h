@@ -2,7 +2,7 @@
 /**
  * @file
  * @brief Seeded random numbers: the nth number of a seed is equal on every machine, so that both
- * ends of a flow compute it without an exchange.
+ * ends of a flow compute the same numbers without an exchange.
  *
  * No state is kept between calls.
  */
@@ -44,8 +44,8 @@ static inline uint64_t prng_next(uint64_t *state)
 }
 
 /**
- * @brief Return the next random number from 0 to n - 1; their probabilities differ by less than n /
- * 2^32.
+ * @brief Return the next random number from 0 to n - 1. The probabilities of any two numbers differ
+ * by less than n / 2^32 of their value.
  *
  * @param state State of the sequence; advanced to the next number.
  * @param n Number of possible values.

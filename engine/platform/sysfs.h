@@ -29,7 +29,7 @@ bool sysfs_exists(const char *path, ...) SYSFS_PATH(1, 2);
  * @param[out] line Line.
  * @param size Size of the buffer, bytes.
  * @param path Path as a printf format, its arguments behind it.
- * @return False: the file can't be read or its first line is empty, and `line` is "".
+ * @return False: the file cannot be read or its first line is empty, and `line` is "".
  */
 bool sysfs_line(char *line, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
@@ -61,8 +61,8 @@ void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
 
 /**
- * @brief Return the bytes of memory that this process may allocate now: seven eighths of the
- * kernel's MemAvailable (proc(5)), which is an estimate and shared with other processes.
+ * @brief Return how many bytes of memory this process may allocate now: seven eighths of the
+ * kernel's MemAvailable (proc(5)), because this is an estimate, and shared with other processes.
  *
  * @return Bytes; UINT64_MAX: unknown.
  */

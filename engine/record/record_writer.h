@@ -29,7 +29,8 @@ struct records; /* opaque */
  */
 int records_open(struct records **records, int fd, const char *node, struct err *err);
 /**
- * @brief Write the queued records and stop the writer; give up when nobody reads for a second.
+ * @brief Write the queued records and stop the writer; give up if the output is still blocked after
+ * a second.
  *
  * @param records Writer of records.
  * @return 0; -EPIPE: records were lost.
@@ -54,10 +55,10 @@ struct record_row {
     const char *key; /**< NULL: the table's end */
     json_t *value;
 };
-/** @brief Make a terminated table of record rows from rows `{key, value}`. */
+/** @brief Make a table of record rows from initialisers `{key, value}`, and append its end mark. */
 #define RECORD_ROWS(...) ((const struct record_row[]){__VA_ARGS__, {NULL, NULL}})
 /**
- * @brief Add rows to a JSON object, such as a record.
+ * @brief Add key-value rows to a JSON object, such as a record.
  *
  * @param record JSON object.
  * @param rows Rows; their values are taken over.
@@ -90,7 +91,7 @@ json_t *record_amount(double value);
  */
 json_t *record_text(const char *text);
 /**
- * @brief Make a JSON list of the numbers of an array, without those below 0; null if none is left.
+ * @brief Make a JSON list of the non-negative numbers of an array; null if the array has none.
  *
  * @return JSON value for a row.
  */
@@ -126,8 +127,8 @@ void record_write(struct records *records, const char *type, const struct record
  */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
 /**
- * @brief Return whether records wait in the queue, so that less urgent records should be sent
- * later.
+ * @brief Return whether records wait in the queue; the caller should then delay less urgent
+ * records.
  *
  * @param records Writer of records.
  * @return True: records wait.

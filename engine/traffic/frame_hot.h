@@ -61,7 +61,8 @@ enum hot_receive {
 static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count);
 /** Return the address of a frame's first byte in memory. */
 static inline uint8_t *tx_data(frame_t frame);
-/** HOT_MIXED: set a frame's stream and size; `sequence` is its number. */
+/** Set the stream and the size of a frame to send (HOT_MIXED only); `sequence` is the frame's
+ * number. */
 static inline void tx_set(struct frame_lane *lane, frame_t frame,
                           const struct sender_stream *stream, const struct frame_size *size,
                           uint64_t sequence);
@@ -76,7 +77,7 @@ static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_e
 /** Return the address of a forwarded frame's first byte in memory. */
 static inline uint8_t *pass_data(frame_t frame);
 
-/** Receive at most `lane->conf.receive_burst` frames. */
+/** Receive at most `lane->conf.receive_burst` frames; return their number. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames);
 static inline void rx_prefetch(frame_t frame);
 /** Return whether a frame is valid and belongs to a flow of the lane; fill `ours` except for
@@ -158,8 +159,8 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
 }
 
 /**
- * Undo hot_fill_many() for the frames that were not sent (of `count` frames from `next` on, all
- * behind the first `sent`); return their cost.
+ * Undo hot_fill_many() for the frames that the device did not take: of `count` frames from position
+ * `next` on, all after the first `sent`. Return the cost of these frames.
  */
 static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, uint32_t sent,
                                 uint32_t count, int64_t now_ns, enum hot_send variant)
@@ -184,7 +185,8 @@ static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, u
     return cost;
 }
 
-/** Write frames of the only stream and size over buffers that already hold its headers. */
+/** Write the next frames of a lane with one stream and one size: only the signatures, because the
+ * buffers already hold headers and fill. */
 static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                 int64_t now_ns)
 {
@@ -198,8 +200,8 @@ static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32
         signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
 }
 
-/** Bring a flow's counts up to date for the last end of the window, unless this is done, before the
- * flow changes. */
+/** Update a flow's counts for the last end of the window, unless they are up to date; called before
+ * the next frame of the flow is counted. */
 static inline void hot_account(struct frame_lane *lane, uint32_t number)
 {
     if (lane->accounting.marks[number] != lane->accounting.ends)
@@ -265,8 +267,8 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
 /* --- forward -----------------------------------------------------------------------------------*/
 
 /**
- * Rewrite frames for the next hop and send as many as the device takes; return their number.
- * Sequence numbers of the others are used again.
+ * Rewrite received frames for the next hop, and send as many as the device takes; return the number
+ * of sent frames. The sequence numbers of the other frames are used again.
  */
 static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *entries,
                          uint32_t count, int64_t now_ns)
@@ -468,8 +470,8 @@ HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_bu
 }
 
 /**
- * Return the number of leading frames that have the same time stamp, for a lane with one stream: a
- * sender's burst mostly arrives as a burst.
+ * Return the number of leading frames with equal time stamps, for a lane with one stream: frames
+ * that were sent in one burst mostly arrive in one burst.
  */
 static inline uint32_t hot_sent_together(const struct received *frames, uint32_t count)
 {
@@ -482,8 +484,8 @@ static inline uint32_t hot_sent_together(const struct received *frames, uint32_t
 }
 
 /**
- * Measure the delays of a burst's delivered frames (third pass); with many flows, whose delays are
- * in no near cache, only of the sampled frames.
+ * Measure the one-way delays of a burst's delivered frames (third pass). With many flows only
+ * sampled frames are measured, because the flows' delay statistics are in no near cache.
  */
 HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct received *frames,
                                   uint32_t count, int64_t came_ns, enum hot_receive how)
@@ -553,7 +555,8 @@ static inline unsigned hot_receive_way(const struct frame_lane *lane)
     return lane->forwarder.queue != NULL ? how | HOT_FORWARD : how;
 }
 
-/** Receive the frames of a ping-pong, which wait for each other: not a hot path. */
+/** Receive one burst of frames in a ping-pong phase, which is no hot path because messages wait for
+ * each other; return the number of frames. */
 static uint32_t hot_receive_pingpong(struct frame_lane *lane, int64_t now_ns)
 {
     frame_t frames[FRAME_BURST_MAX];

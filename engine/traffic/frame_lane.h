@@ -31,7 +31,7 @@
 #define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 
-/** Frame size of a phase. */
+/** One of the frame sizes of a phase, with its cost and lengths. */
 struct frame_size {
     uint32_t frame_bytes;   /**< with FCS */
     uint32_t payload_bytes; /**< behind the headers */
@@ -62,9 +62,9 @@ static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines"
  * duplicate, late or forged, by sequence alone --- */
 
 /**
- * Limit on how far a frame's sequence number can be ahead of the expected one: by as many frames as
- * the fastest sender can have sent since the last frame. A greater jump is forged and rejected:
- * otherwise it would make every later honest frame late.
+ * Limit on how far a frame's sequence number can be ahead of the expected one: the number of frames
+ * that the fastest sender can have sent since the last frame. A frame beyond the limit is forged
+ * and rejected; otherwise every later valid frame would count as late.
  */
 struct sequence_limit {
     double frames_per_ns; /**< of the fastest sender; raised by each flow */
@@ -72,8 +72,8 @@ struct sequence_limit {
     int64_t start_ns; /**< of the phase: stamps count from there; 0: not known yet */
 };
 
-/** Receiving stream of a flow: one UDP source port, in the one cache line that a frame in order
- * touches. */
+/** Receiving stream of a flow: one UDP source port of the flow, with all data that a frame in order
+ * needs in one cache line. */
 struct receiver_stream {
     struct sequence sequence;
     uint64_t frames; /**< delivered frames */
@@ -137,7 +137,8 @@ frame_judge(const struct receiver *receiver, const struct received *frame, int64
 /* --- turns: sending order of flows with unequal shares. Each flow has turns in proportion to
  * its share, spaced as evenly as possible. --- */
 
-/** @brief Maximum turns in a table; a flow's share of the load is exact to half a turn. */
+/** @brief Maximum number of turns in a table of turns; a flow's share of the load is exact to half
+ * a turn. */
 #define TURNS_MAX 65536u
 
 struct turns {
@@ -146,7 +147,8 @@ struct turns {
 };
 
 /**
- * @brief Make the table of turns for flows with a `share`; flows without shares need none.
+ * @brief Make the table of turns, which is the sending order of flows with unequal shares; flows
+ * without shares need no table.
  *
  * Returns 0 or -ENOMEM. The caller frees the table.
  */
@@ -170,16 +172,17 @@ struct rotation {
 };
 
 /**
- * Progress of updating the flows' live counts from their streams, some flows at a time between
- * bursts: a walk over thousands would let a ring overflow. Until all flows are accounted at an end
- * of the window, those of each burst are accounted before they change. Sent flows come first.
+ * Progress of updating the flows' live counts from the counts of their streams. Only some flows are
+ * updated between two bursts, because an update of thousands would let a receive ring overflow.
+ * After an end of the window, a flow is updated before its next frame is counted. Sent flows come
+ * first.
  */
 struct accounting {
-    uint8_t *marks;          /**< by flow: number of the window's ends at which it was accounted */
+    uint8_t *marks;          /**< by flow: number of the window's ends for which it was updated */
     uint8_t ends;            /**< number of the window's ends so far */
-    bool marked;             /**< a flow is not yet accounted at the last end */
-    uint32_t next;           /**< next flow to account; 0: all are accounted */
-    struct lane_moved moved; /**< moved by the flows before it */
+    bool marked;             /**< some flow is not yet updated for the last end */
+    uint32_t next;           /**< next flow to update; 0: all are up to date */
+    struct lane_moved moved; /**< traffic of the flows before `next` */
 };
 
 struct sender {
@@ -198,7 +201,7 @@ struct sender {
     struct rotation next;
 };
 
-/** Frame that waits to be forwarded. The queue only bridges a full send ring. */
+/** Frame that waits to be forwarded, because the send ring was full. */
 struct forward_entry {
     void *frame;
     uint32_t stream;
@@ -215,7 +218,7 @@ enum frame_state { FRAME_NEW, FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
 
 struct frame_lane;
 
-/** Description of a frame to send: a frame of the load, a probe, a message, or an answer. */
+/** Description of one frame to send: a frame of the load, a probe, a message, or an answer. */
 struct frame_single {
     uint32_t place;  /**< index of the flow in the lane's request */
     uint16_t tag;    /**< host byte order */
@@ -226,7 +229,7 @@ struct frame_single {
     int64_t stamp_ns; /**< since the phase's start, by the clock of the flow's source */
 };
 
-/** Description, by the transport, of a received frame that the hot path does not count. */
+/** Description of a received frame that the hot path does not count; filled by the transport. */
 struct frame_seen {
     const struct signature *signature;
     uint32_t length;    /**< in memory */
@@ -238,7 +241,7 @@ struct frame_seen {
 typedef int64_t (*frame_send)(struct frame_lane *lane, int64_t now_ns);
 typedef uint32_t (*frame_receive)(struct frame_lane *lane, int64_t now_ns);
 
-/** Functions of a transport for a lane, off the hot path. */
+/** Functions that a transport provides for a lane of frames, outside of the hot path. */
 struct frame_ops {
     /**
      * Store the address data of a partner in `partner`, and its line rate in `line_bps`; `place` is
@@ -255,7 +258,7 @@ struct frame_ops {
      * the records. */
     frame_send (*choose_send)(const struct frame_lane *lane, const char **name);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
-    /** Begin the phase, on the worker's thread; NULL: nothing to do. */
+    /** Begin the phase; called by the worker. NULL: nothing to do. */
     void (*begin)(struct frame_lane *lane, int64_t now_ns);
     /**
      * Send one frame outside of the load to the partner at index `place`: `head` holds its first
@@ -265,13 +268,14 @@ struct frame_ops {
                         uint32_t length);
     /** Return whether the bytes of a received frame, of any length, are undamaged. */
     bool (*is_sound)(const struct frame_lane *lane, const struct frame_seen *seen);
-    /** Handle a wake-up by the worker's descriptor; NULL: nothing to do. */
+    /** Handle a wake-up of the worker by the lane's descriptor; NULL: nothing to do. */
     void (*woken)(struct frame_lane *lane);
-    /** Do periodic work; return when to call again. NULL: no such work. */
+    /** Do the transport's periodic work; return the time of the next call. NULL: no periodic
+     * work. */
     int64_t (*housekeep)(struct frame_lane *lane, int64_t now_ns);
     /**
-     * Make the kernel send the frames waiting behind the last burst; return whether some may still
-     * wait.
+     * Make the kernel send the frames that still wait in its ring after the last burst; return
+     * whether some may still wait.
      */
     bool (*flush)(struct frame_lane *lane);
 };
@@ -297,7 +301,7 @@ struct frame_options {
     double dither;
 };
 
-/** Entries of these options in the option table of `struct in`. */
+/** Entries of struct frame_options in the option table of a transport's options `struct in`. */
 #define FRAME_OPTIONS(in, member)                                                                  \
     {OPTION(OPTION_NUMBER, in, "burst", member burst), .min = 1, .max = FRAME_BURST_MAX,           \
      .initial = 32},                                                                               \
@@ -308,7 +312,7 @@ struct frame_options {
         OPTION(OPTION_REAL, in, "dither", member dither)                                           \
     }
 
-/** Configuration of a lane by its transport. */
+/** Configuration of a lane of frames, set by the transport. */
 struct frame_conf {
     const struct frame_ops *ops;
     const char *name;       /**< name of the port */
@@ -364,9 +368,9 @@ struct frame_lane {
  * @return 0, -ENOMEM, -EINVAL or an error of a hook, with an error message; free it then, too. */
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err);
 void frame_lane_free(struct frame_lane *lane);
-/** @brief Write the streams' templates, after partners are resolved. */
+/** @brief Write the frame templates of the lane's streams; partners' addresses must be resolved. */
 void frame_lane_build(struct frame_lane *lane);
-/** @brief Begin the phase; the first call of frame_lane_poll() calls this function. */
+/** @brief Begin the phase of a lane of frames; called by the first call of frame_lane_poll(). */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns);
 
 /** Functions for the transport's table: `poll`, `account` and `read_flow`. */
@@ -375,11 +379,14 @@ bool frame_lane_account(struct lane *lane, enum account what);
 void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
                           struct flow_reading *reading);
 
-/** @brief Update the live counts of a flow, and its counts at the ends of the window. */
+/** @brief Update the live counts of a flow from its streams, and its counts at the ends of the
+ * window. */
 void frame_account_flow(struct frame_lane *lane, uint32_t number);
 
-/** @brief Handle a frame that is no load of the lane's flows: answer or measure a probe, count a
- * damaged, misdelivered or foreign frame. `seen` is at least a signature long. */
+/** @brief Handle a received frame that is not part of the load of the lane's flows: answer or
+ * measure a probe, or count a damaged, misdelivered or foreign frame.
+ *
+ * The frame `seen` is at least as long as a signature. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
 /** @brief Return the rank at the other end of one of the lane's flows. */
@@ -422,20 +429,21 @@ static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_
 /** @brief Send a due probe; return when the next one is due. */
 int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
 /**
- * @brief Begin the due messages of a ping-pong and give up lost ones; the `send` of a ping-pong.
- * Returns when to call again.
+ * @brief Send the ping-pong messages that are due, and give up lost ones; return the time of the
+ * next call. This is the function `send` of a lane in a ping-pong phase.
  */
 int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns);
 /**
- * @brief Answer a valid probe or message, or measure a valid answer, and count it; return false for
- * any other frame.
+ * @brief Handle a received probe, message or answer: answer a valid probe or message, measure a
+ * valid answer, and count the frame. Return false for any other frame.
  */
 bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
 /* --- sending order --------------------------------------------------------------------------- */
 
 /**
- * @brief Plan a flush after frames were sent: they may wait in a kernel's ring until more are sent.
+ * @brief Schedule a flush of the kernel's send ring, in which sent frames may wait until further
+ * frames are sent.
  */
 #define FRAME_FLUSH_NS NS_PER_MS
 static inline void frame_flush_later(struct frame_lane *lane, int64_t now_ns)
@@ -450,7 +458,8 @@ static inline bool sender_has_turns(const struct sender *sender)
 }
 
 /**
- * @brief Return the stream that sends the next frame. `mixed` (a constant): turns may apply.
+ * @brief Return the stream that sends the next frame. `mixed` (a constant): the flows may have
+ * unequal shares, and so a table of turns.
  */
 static inline __attribute__((always_inline)) struct sender_stream *
 rotation_stream(const struct sender *sender, const struct rotation *next, bool mixed)

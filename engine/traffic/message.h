@@ -67,7 +67,8 @@ struct message_cursor {
 
 void message_cursor_start(struct message_cursor *at, const struct message_script *script);
 
-/** @brief Return the length in bytes of the message at a cursor, from the cursor's other members.
+/** @brief Return the length in bytes of the message at a cursor, computed from the cursor's other
+ * members.
  */
 static inline uint32_t message_cursor_length(const struct message_cursor *at,
                                              const struct message_script *script)
@@ -84,7 +85,7 @@ static inline uint32_t message_place_after(uint32_t place)
     return place < MESSAGE_PERIOD ? place : place - MESSAGE_PERIOD;
 }
 
-/** @brief Move a cursor to the next message. */
+/** @brief Move a cursor to the next message of its script. */
 static inline void message_cursor_next(struct message_cursor *at,
                                        const struct message_script *script)
 {
@@ -102,16 +103,18 @@ static inline void message_cursor_next(struct message_cursor *at,
 void message_cursor_skip(struct message_cursor *at, const struct message_script *script,
                          uint32_t count);
 
-/** @brief Return the header bytes of the present message. */
+/** @brief Return how many bytes of the present message are its header. */
 static inline uint32_t message_cursor_head(const struct message_cursor *at)
 {
     return at->length < MESSAGE_HEADER_BYTES ? at->length : MESSAGE_HEADER_BYTES;
 }
 
 /**
- * @brief Return a message, end mark or credit header of a script's stream; its numbers are modulo
- * 2^32. A message's header cannot be mistaken for one of another kind, even with a damaged first
- * byte: the numbers of other kinds are inverted.
+ * @brief Return the header of a message, end mark or credit of a script's stream; sequence and
+ * length are modulo 2^32.
+ *
+ * End marks and credits have an inverted sequence number, so that a message's header with a damaged
+ * first byte is not mistaken for one of these.
  */
 static inline struct message_header message_header_make(enum message_kind kind,
                                                         const struct message_script *script,
@@ -149,7 +152,8 @@ extern uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
  * header. */
 void message_payload_init(void);
 
-/** @brief Return MESSAGE_RUN payload bytes of the present message from `position` on. */
+/** @brief Return a pointer to the payload bytes of the present message from `position` on;
+ * MESSAGE_RUN bytes can be read there. */
 static inline const uint8_t *message_payload_at(const struct message_cursor *at, uint32_t position)
 {
     return message_payload + (at->place + position) % MESSAGE_PERIOD;
@@ -196,15 +200,16 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
 void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
 /** @brief Return whether a received message belongs to this stream and phase, by its header. */
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
-/** @brief Count the next `count` messages as missing, when something else than a later message's
- * header shows the loss. */
+/** @brief Count the next `count` messages of a stream as missing; for a loss that no later
+ * message's header shows. */
 void message_stream_skip(struct message_stream *stream, uint32_t count);
 /** @brief Count the messages that are missing before a received message of an unreliable service;
  * `sequence` is the received message's number.
  * @return true: the received message is late, a duplicate or forged; it is counted, and must not be
  * verified. */
 bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes);
-/** @brief Return whether the message `behind` places before the expected one has arrived. */
+/** @brief Return whether the message that is `behind` messages before the expected one has
+ * arrived. */
 static inline bool message_stream_has(const struct message_stream *stream, uint64_t behind)
 {
     return !stream->unreliable || (behind <= 64 && (stream->seen >> (behind - 1) & 1) != 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Lane of transports whose messages arrive or fail (tcp, verbs).
+ * @brief Lane for transports of messages (tcp, verbs): the part that is common to these transports.
  *
  * It owns pace, message boundaries, verification, end marks, latency probes, ping-pong, schedules
  * and forwarding. A transport moves bytes, by the hooks below; its lane begins with a message_lane,
@@ -36,8 +36,8 @@ struct message_flow {
     struct pace pace;     /**< in bytes of payload */
     double payload_share; /**< payload's share of layer-1 bytes; set by the transport's start */
     /**
-     * @brief Bytes in multiples of which the pacer releases data, gathered for up to
-     * MESSAGE_GATHER_NS; 0: any number, at once. Set by the transport's start.
+     * @brief Unit in bytes: the pacer releases due data in whole multiples of it, gathered for up
+     * to MESSAGE_GATHER_NS; 0: due data are released at once. Set by the transport's begin().
      */
     uint32_t segment;
     int64_t gather_ns; /**< data due within this time are sent together */
@@ -45,7 +45,7 @@ struct message_flow {
     unsigned open;     /**< streams of the load that have not ended */
 };
 
-/** Use of a stream, equal at both ends. */
+/** Use of a stream; both ends of a stream have the same. */
 enum message_use {
     MESSAGE_LOAD,
     MESSAGE_ASK,   /**< messages are answered: latency probes, ping-pong */
@@ -100,7 +100,7 @@ struct message_hooks {
      * schedule, only the position in the present piece moves.
      */
     uint64_t (*post)(struct message_end *out, uint64_t budget, int64_t now_ns);
-    /** Skip the next message; NULL: the transport loses none. */
+    /** Skip the next message of a stream; NULL: the transport loses no messages. */
     void (*skip)(struct message_end *out);
     /** Send the end mark, after all messages were posted; called again until message_end_over(). */
     void (*finish)(struct message_end *out, int64_t now_ns);
@@ -112,7 +112,7 @@ struct message_hooks {
     /** Return whether all sent data are acknowledged. NULL: a lane is drained once all its ends are
      * `ended`. */
     bool (*drained)(struct message_lane *lane);
-    /** Return when poll is to be called again; the lane has something to send at `due_ns`. */
+    /** Return the time of the next poll; the lane has something to send at `due_ns`. */
     int64_t (*next)(struct message_lane *lane, bool moved, int64_t due_ns, int64_t now_ns);
     /**
      * Receive the available part of a schedule's present piece: the header into stream.header, the
@@ -155,7 +155,7 @@ struct message_lane {
     struct prober prober;
 };
 
-/** Settings of a phase that the transport decides, for message_lane_make(). */
+/** Settings of a lane for one phase, which the transport passes to message_lane_make(). */
 struct message_plan {
     const char *transport; /**< name for sentences */
     const char *label;
@@ -218,8 +218,8 @@ static inline uint64_t message_end_ahead(const struct message_end *out)
            out->stream.at.position;
 }
 
-/** @brief Mark one end of a stream as finished: its last message and end mark are complete, or
- * lost. */
+/** @brief Mark one end of a stream as finished: the stream's last message and end mark are
+ * complete, or lost. */
 void message_end_over(struct message_end *end);
 
 /* --- in the transport's table --- */

@@ -56,7 +56,8 @@ struct option_table {
     .size = sizeof(((struct in *)NULL)->member)
 
 /**
- * @brief Store the default of each option of a table, including options of nested mappings.
+ * @brief Set the members of a struct to the defaults of a table of options, including the options
+ * of nested mappings.
  * @param table ends with a NULL key
  * @param into the struct that the table describes, whole
  */

@@ -49,7 +49,7 @@ struct pace {
 #define PACE_CATCH_UP_ALL UINT32_MAX
 
 /**
- * @brief Convert the option `catch_up`, in frames of 1,518 bytes, to frames of a phase's mean size.
+ * @brief Convert the option `catch_up` from frames of 1,518 bytes to frames of a phase's mean size.
  *
  * A queue in the switch holds bytes: more of smaller frames, fewer of larger ones. The result is at
  * least PACE_CATCH_UP if the option allows as many.
@@ -65,7 +65,7 @@ uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
 
 /**
- * @brief Restart a pace: the next frame is due at `origin_ns`.
+ * @brief Restart a pace, so that its next frame is due at `origin_ns`.
  *
  * Nothing may have been given up before.
  */
@@ -76,8 +76,8 @@ static inline void pace_restart(struct pace *pace, int64_t origin_ns)
 }
 
 /**
- * @brief Reduce the rate of a pace to the fraction `part`: the next frame is due one interval of
- * `cost` after `from_ns`.
+ * @brief Reduce the rate of a pace to the fraction `part` from `from_ns` on; the next frame is due
+ * one interval of the new rate later.
  *
  * Frames given up before stay given up.
  */
@@ -108,8 +108,8 @@ int64_t pace_draw(struct pace *pace);
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /**
- * @brief Handle a late sender: count the frames that it sends at once, unless the device was full,
- * and give up due frames beyond catch_up.
+ * @brief Handle a late sender: count the frames that it sends at once, unless it is late because
+ * the device was full, and give up the due frames beyond catch_up.
  *
  * Out of line, for late senders only.
  *
@@ -120,7 +120,7 @@ uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 void pace_late(struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /**
- * @brief Return the cost of the frames that are due but neither sent nor given up.
+ * @brief Return the cost of the frames that are due by now but were neither sent nor given up.
  *
  * @param pace Pace.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -175,9 +175,10 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 }
 
 /**
- * @brief Return the time at which a sleeping sender should wake: when three quarters of catch_up
- * frames are due, or PACE_GATHER_NS after the first of them, never before the first; with a dither,
- * at the next frame.
+ * @brief Return the time at which a sleeping sender should wake to send the next frames.
+ *
+ * With a dither this is the due time of the next frame. Otherwise frames gather: until three
+ * quarters of catch_up frames are due, at most for PACE_GATHER_NS after the first of them is due.
  *
  * @param pace Pace.
  * @param cost Cost of one frame.

@@ -26,7 +26,7 @@
 #include <stdatomic.h>
 
 #define PROBER_SHARE                                                                               \
-    0.001                 /**< share of the line that all probes and answers of a port may take    \
+    0.001                 /**< max share of the line rate for all probes and answers of a port     \
                            */
 #define PROBER_FPS 1000.0 /**< maximum of a flow */
 
@@ -35,7 +35,7 @@
 /** @brief Round trips of a flow, as measured by this lane. */
 struct prober_flow {
     uint64_t sent;          /**< probes or messages sent in the window */
-    uint64_t oldest;        /**< none before it is in flight; for messages, whose lane needs it */
+    uint64_t oldest;        /**< no message before this number is in flight; unused for probes */
     struct histogram times; /**< round trips of answered probes or messages */
 };
 
@@ -78,13 +78,13 @@ struct prober {
 double prober_rate(const struct lane_request *request, double line_bytes);
 
 /**
- * @brief Return whether the load gives way to each probe and answer, because the line has no room
- * for both.
+ * @brief Return whether the load sends less for each probe and answer, because load and probes
+ * together exceed the line rate.
  *
  * @param request Request of the lane, with its `port_sends`.
  * @param line_bytes Bytes of a probe at layer 1.
  * @param rate_fps Probes per second of each flow.
- * @return True: the load gives way.
+ * @return True: the load sends less.
  */
 bool prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps);
 
@@ -116,8 +116,8 @@ void prober_free(struct prober *prober);
 void prober_begin(struct prober *prober, uint64_t seed);
 
 /**
- * @brief Return whether the probe of the flow prober->at is due. After it has left, or was
- * skipped, prober_step() chooses the next one.
+ * @brief Return whether the next latency probe, of the flow prober->at, is due. After sending or
+ * skipping the probe, the caller calls prober_step().
  *
  * @param prober Prober.
  * @param sends True: the lane sends its load now.
@@ -157,7 +157,8 @@ static inline _Atomic uint64_t *prober_entry(const struct prober *prober, uint32
     return prober_count(prober, flow) + 1 + number % prober->room;
 }
 /**
- * @brief Return how many probes or messages a flow has sent, which is the number of its next one.
+ * @brief Return how many probes or messages a flow has sent; this is also the number of its next
+ * one.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -168,7 +169,8 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
     return atomic_load_explicit(prober_count(prober, flow), memory_order_relaxed);
 }
 /**
- * @brief Log the time stamp of a flow's next probe or message, directly before it is sent.
+ * @brief Log the time stamp of a flow's next probe or message; called directly before the probe or
+ * message is sent.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -183,8 +185,8 @@ void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns);
  */
 void prober_stays(struct prober *prober, uint32_t flow);
 /**
- * @brief End a probe or message in flight, because its answer has arrived or because it is given
- * up.
+ * @brief End a probe or message in flight: measure its round trip if its answer has arrived, or
+ * give it up.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -210,8 +212,8 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
     return atomic_load_explicit(prober_entry(prober, flow, number), memory_order_relaxed);
 }
 /**
- * @brief Give up a flow's messages that left before a time, and find the oldest message still in
- * flight.
+ * @brief Give up the unanswered messages of a flow that were sent before a given time, and find the
+ * oldest message still in flight.
  *
  * @param prober Prober.
  * @param flow Index of the flow among the port's flows.
@@ -219,15 +221,15 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
  */
 void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns);
 
-/** @brief Return the size in bytes of a phase's nth ping-pong message; both ends compute the same
- * size. */
+/** @brief Return the size in bytes of the ping-pong message with a given number; both ends of the
+ * flow compute the same size. */
 static inline uint32_t prober_bytes(const struct phase *phase, uint64_t number)
 {
     return phase->sizes[number % phase->size_count];
 }
 /**
- * @brief Begin the ping-pong messages that are due, and give up lost messages: those unanswered
- * after four round trips at line rate plus the phase's answer_timeout_ns.
+ * @brief Begin the ping-pong messages that are due, and give up lost messages. A message is lost if
+ * it is unanswered after four round trips at line rate plus the phase's answer_timeout_ns.
  *
  * @param prober Prober.
  * @param loses True: the transport can lose messages.
@@ -238,7 +240,8 @@ int64_t prober_pingpong(struct prober *prober, bool loses,
                         void (*send)(struct lane *lane, uint32_t flow));
 
 /**
- * @brief Add the round trips of a flow to a reading; called by the main thread after the phase.
+ * @brief Add the measured round trips of a flow to its results; called by the main thread after the
+ * phase.
  *
  * @param prober Prober.
  * @param flow Flow of the port.

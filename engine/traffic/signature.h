@@ -100,8 +100,8 @@ struct signature {
 
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 
-/** @brief Time stamp in the signatures of a burst, and the sum of its 16-bit words for the
- * checksum. */
+/** @brief Time stamp for the signatures of a burst, and the sum of the stamp's 16-bit words, which
+ * the checksum needs. */
 struct signature_time {
     uint32_t high;
     uint16_t low;
@@ -109,7 +109,8 @@ struct signature_time {
 };
 
 /**
- * @brief Return the sum of the two 16-bit words of a 32-bit field.
+ * @brief Return the sum of the two 16-bit words of a 32-bit field, as part of a one's complement
+ * sum.
  *
  * @return Sum.
  */
@@ -119,8 +120,8 @@ static inline uint32_t signature_words(uint32_t field)
 }
 
 /**
- * @brief Return the time stamp for a burst's signatures, and the sum of its 16-bit words, which the
- * checksum needs.
+ * @brief Convert a time to the time stamp of a burst's signatures, with the sum of the stamp's
+ * 16-bit words, which the checksum needs.
  *
  * @return Time.
  */
@@ -134,8 +135,8 @@ static inline struct signature_time signature_time(int64_t since_start_ns)
 }
 
 /**
- * @brief Return the part of a signature's sum that all frames of a stream share: tag and ranks, in
- * the signature's byte order.
+ * @brief Return the sum of a signature's tag and ranks, in the signature's byte order; it is equal
+ * in all frames of a stream.
  *
  * @param signature Signature.
  * @return Sum.

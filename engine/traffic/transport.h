@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Transport: interface of everything that moves bytes.
+ * @brief Transport: the interface between the engine and the code that sends and receives data over
+ * one kind of network access (tcp, udp, packet, dpdk, verbs).
  *
  * One documented table of functions; each transport exports one symbol, its table. A transport
  * knows ports, lanes and flows; it never sees the barrier, the documents or the records.
@@ -41,7 +42,7 @@
 #define TRANSPORT_KEY_BYTES 32
 
 /**
- * @brief Names of the run and the node, which all ports of the node share.
+ * @brief Names of the run and of this node; all ports of the node have the same.
  *
  * No secret: ports are opened before the run's key is known.
  */
@@ -151,7 +152,7 @@ struct schedule_options {
     bool compute;    /**< data are really reduced, and the result is verified */
 };
 
-/** @brief Kinds of times of a flow that a transport can measure (doc/reference/latency.md). */
+/** @brief Kinds of latency that a transport can measure for a flow (doc/reference/latency.md). */
 enum latency_kind {
     LATENCY_ONE_WAY, /**< destination: from a frame's stamp to its arrival, for delivered frames */
     LATENCY_ROUND_TRIP, /**< source: of probes that the destination returns */
@@ -169,7 +170,7 @@ struct latency_options {
     bool stamps;      /**< one-way delay of all frames that arrive in the window */
 };
 
-/** @brief Latencies of one kind of a flow, measured by one or more lanes. */
+/** @brief Measured latencies of one flow and one kind, summed over the lanes that measured them. */
 struct latency {
     struct histogram histogram;
     uint64_t sent; /**< probes or messages that expect an answer; 0: none */
@@ -184,7 +185,7 @@ struct load {
 };
 
 /**
- * @brief Task of every port in one phase.
+ * @brief Task of every port in one phase: traffic, sizes, load, measurements and times.
  *
  * Owned by the caller, constant except for the times, which the barrier decides after `connect` and
  * before `start`.
@@ -196,8 +197,8 @@ struct phase {
     uint64_t seed; /**< for initial offsets of flows and the like */
     enum traffic traffic;
     /**
-     * @brief `sizes` are sizes of ping-pong messages, also in the probe before the trial: a
-     * transport of frames sends each message in a frame of its own.
+     * @brief True: `sizes` are sizes of ping-pong messages, also in the connectivity check before
+     * the trial. A transport of frames sends each message in a frame of its own.
      */
     bool messages;
     uint64_t transfer_bytes;
@@ -337,8 +338,8 @@ struct lane_request {
     uint32_t queue;         /**< 0 to port_facts.queues - 1 */
     /** @brief Lane of the same port's queue 0, which is prepared first; NULL for queue 0 itself. */
     struct lane *first_queue_lane;
-    double share_from; /**< of the port's load, the share of the queues before */
-    double share_to;   /**< of the port's load, that share including this lane; 0: it has all */
+    double share_from; /**< share of the port's load that the queues before this one send */
+    double share_to;   /**< the same share including this queue; 0: this queue sends all */
     const struct blob_exchange *blob_exchange; /**< lives as long as the lane */
     bool sleeps;                               /**< the worker yields its core between bursts */
     struct schedule_executor
@@ -346,20 +347,21 @@ struct lane_request {
         *executor;
 };
 
-/** @brief Return the flows that a lane receives. */
+/** @brief Return the first of the flows that a lane receives; they follow the flows that it
+ * sends. */
 static inline struct lane_flow *lane_receives(const struct lane_request *request)
 {
     return request->flows + request->send_count;
 }
 
-/** @brief Bytes that a lane's flows have sent and received so far. */
+/** @brief Bytes that the flows of a lane have sent and received so far in the phase. */
 struct lane_moved {
     uint64_t offered; /**< payload sent by them */
     uint64_t delivered;
     uint64_t line_bytes; /**< delivered at layer 1 for frames, else payload */
 };
 
-/** @brief Add the traffic of a flow's side to the lane's traffic. */
+/** @brief Add the bytes of one side of a flow to the total of its lane. */
 static inline void lane_count_moved(struct lane_moved *moved, const struct flow_side *side,
                                     bool sent)
 {
@@ -372,7 +374,8 @@ static inline void lane_count_moved(struct lane_moved *moved, const struct flow_
                                               : live->payload_bytes;
 }
 
-/** @brief Part of a lane that the worker reads; each transport's lane begins with it. */
+/** @brief Common part of all transports' lanes, which the worker reads; each transport's own lane
+ * struct begins with it. */
 struct lane {
     struct lane_request request;
     int64_t stop_ns;    /**< stop of the phase; the worker sets an earlier one to end early */
@@ -385,7 +388,7 @@ struct lane {
      * cannot know leaves false here: silence decides.
      */
     bool rx_done;
-    struct lane_moved moved; /**< of its flows, when all of them were accounted last */
+    struct lane_moved moved; /**< bytes of its flows at the last complete update of their counts */
     /**
      * @brief True: duplicated, reordered and late messages are counted in this phase, as frames
      * always are. Set by prepare().
@@ -418,7 +421,8 @@ struct lane {
 
 #define FLOW_METRICS_MAX 16
 
-/** @brief Metrics and latencies of one side of a flow, in addition to its counts. */
+/** @brief Metrics and latencies that a transport measured at one side of a flow, in addition to the
+ * flow's counts. */
 struct flow_reading {
     /** @brief Metrics of the transport, such as {"retransmitted_segments", 3}. */
     struct flow_metric {
@@ -430,7 +434,8 @@ struct flow_reading {
     bool measured[LATENCY_KINDS]; /**< in this phase */
 };
 
-/** @brief Number of flows whose counts a lane brings up to date in one call. */
+/** @brief Extent of one call of `account`: it updates the counts of all flows, of some flows, or of
+ * none. */
 enum account {
     ACCOUNT_ALL,  /**< all flows, at the end */
     ACCOUNT_SOME, /**< some more flows, a few microseconds' work */
@@ -542,7 +547,7 @@ struct transport {
 int transport_open(const struct transport *transport, struct transport_port **port,
                    const struct port_conf *conf, const struct transport_run *run, struct err *err);
 /**
- * @brief Make a lane of a port's queue.
+ * @brief Make the lane of one queue of a port, for one phase.
  *
  * @param transport Transport.
  * @param[out] lane Lane, which the transport's destroy() ends.
@@ -559,7 +564,7 @@ static inline bool transport_can(const struct transport *transport, unsigned cap
     return (transport->capabilities & capabilities) != 0;
 }
 
-/** @brief Return the address data of a port, by which its partners reach it. */
+/** @brief Return the address data by which a port's partners reach the port. */
 static inline struct blob transport_address(const struct transport *transport,
                                             struct transport_port *port)
 {

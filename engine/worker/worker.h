@@ -24,8 +24,8 @@
 #define INTERVAL_ROOM 16u /**< capacity for marks that wait */
 
 /**
- * @brief Times of interval marks: at open_ns and every step_ns after it, the last one at close_ns
- * at the latest (CLOCK_NEVER: as long as the phase runs).
+ * @brief Times at which interval marks are made: open_ns, then every step_ns until close_ns
+ * (CLOCK_NEVER: until the phase ends).
  *
  * Local time.
  */
@@ -42,12 +42,12 @@ struct interval_mark {
 };
 
 /**
- * @brief Ring of a lane's interval marks, opaque: the received payload of each flow at regular
- * times in the window, which shows short drops of a link's rate.
+ * @brief Ring of a lane's interval marks (opaque). A mark holds the payload that each flow has
+ * received by one of the regular times in the window; marks show short drops of a link's rate.
  *
  * The worker makes marks, the main thread takes them and writes records; neither waits for the
- * other. Counts in a mark are since the start of the phase: where there is no room for a mark, or
- * the worker is too late for it, the next one covers a longer time and nothing is lost.
+ * other. Counts in a mark are since the start of the phase. So if the ring has no room for a mark,
+ * or the worker is late, the next mark covers a longer time and no count is lost.
  */
 struct interval_ring;
 
@@ -65,8 +65,8 @@ struct interval_ring *interval_ring_make(uint32_t flows);
  */
 void interval_ring_free(struct interval_ring *ring);
 /**
- * @brief Store the received bytes of a lane's flows as an interval mark if an interval has ended;
- * called by the worker.
+ * @brief Store the received bytes of a lane's flows in an interval mark, if the time of the next
+ * mark has come; called by the worker.
  *
  * @param ring Ring of marks.
  * @param grid Times of the marks.
@@ -80,7 +80,7 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
                            const struct lane_flow *flows, int64_t now_ns, uint32_t most);
 
 /**
- * @brief Return the oldest queued interval mark, valid until interval_ring_drop(); called by the
+ * @brief Return the oldest interval mark in a ring, valid until interval_ring_drop(); called by the
  * main thread.
  *
  * @param ring Ring of marks.
@@ -88,13 +88,14 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
  */
 const struct interval_mark *interval_ring_first(const struct interval_ring *ring);
 /**
- * @brief Drop the oldest queued interval mark.
+ * @brief Remove the oldest interval mark from a ring.
  *
  * @param ring Ring of marks.
  */
 void interval_ring_drop(struct interval_ring *ring);
 
-/** @brief One queue of a port in a phase: its lane, and its worker's progress. */
+/** @brief Lane of one queue of a port in a phase, with the counts and times that its worker
+ * writes. */
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
@@ -106,18 +107,18 @@ struct worker_lane {
     /** @brief Count of frames for other ranks that arrived at the port; the workers of all its
      * queues add to it. */
     atomic_ullong *foreign;
-    uint64_t foreign_counted; /**< part of them from this lane */
+    uint64_t foreign_counted; /**< frames of this lane that `foreign` includes */
     /**
-     * @brief Traffic of the lane so far, published during the phase (struct lane_moved), with its
-     * time.
+     * @brief Traffic of the lane so far (struct lane_moved), and the time of these counts;
+     * published by the worker during the phase.
      */
     atomic_ullong offered_bytes;
     atomic_ullong delivered_bytes;
     atomic_ullong line_bytes;
     atomic_llong published_ns;
     int64_t polled_ns; /**< time of the last poll */
-    bool accounting;   /**< its flows are being accounted, some at a time */
-    bool marking;      /**< a mark of the interval ring waits for this, or is being made */
+    bool accounting;   /**< the counts of its flows are being updated, some flows per call */
+    bool marking;      /**< an interval mark is due, and is made once the accounting is complete */
     int64_t opened_ns; /**< time at which its counters were copied; 0: not yet */
     int64_t closed_ns;
 };
@@ -130,7 +131,7 @@ enum task_end {
 };
 
 /**
- * @brief Task of a worker: one phase.
+ * @brief Task of a worker: to poll its lanes during one phase, until the network has drained.
  *
  * Owned by the caller, which must not touch it until worker_done().
  */
@@ -138,16 +139,17 @@ struct worker_task {
     struct worker_lane **lanes;
     size_t count;
     const struct phase *phase;
-    int64_t nominal_end_ns; /**< unhindered end of sending */
+    int64_t nominal_end_ns; /**< end of sending if nothing delays it */
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
-    uint64_t flood_limit;              /**< frames for others at one port; 0: none */
-    struct interval_grid grid;         /**< for lanes with a ring */
-    int64_t interval_due_ns;           /**< next interval result; used by the worker */
-    int64_t moved_ns;                  /**< time of the last progress; used by the worker */
-    int64_t awake_ns;                  /**< time at which the worker was at its lanes */
-    enum task_end end;                 /**< result of the task */
-    const struct worker_lane *flooded; /**< flooded lane, where this ended the task */
+    uint64_t flood_limit;      /**< frames for others at one port; 0: none */
+    struct interval_grid grid; /**< for lanes with a ring */
+    int64_t interval_due_ns;   /**< next interval result; used by the worker */
+    int64_t moved_ns;          /**< time of the last progress; used by the worker */
+    int64_t awake_ns;          /**< time at which the worker was at its lanes */
+    enum task_end end;         /**< result of the task */
+    const struct worker_lane
+        *flooded; /**< lane whose port was flooded; NULL: no flooding ended the task */
 };
 
 struct worker; /* opaque */
@@ -181,13 +183,13 @@ int worker_start(struct worker **worker, const struct worker_conf *conf, struct 
  */
 void worker_end(struct worker *worker);
 
-/** @brief Port that the worker serves between phases, so that it answers the network. */
+/** @brief Port that a worker serves between phases, so that the port answers ARP and ND. */
 struct worker_port {
     const struct transport *transport;
     struct transport_port *port;
 };
 /**
- * @brief Replace the ports that the worker serves between phases.
+ * @brief Replace the list of ports that a worker serves between phases.
  *
  * When the function returns, the worker no longer touches the old ports. Not while a task runs.
  *

@@ -50,8 +50,8 @@ struct arp_nd_responder {
 int responder_set_addresses(struct arp_nd_responder *responder, const struct port_conf *conf,
                             struct err *err);
 
-/** @brief Return whether a peer is reached directly: the port has no gateway, or the peer is inside
- * the prefix. */
+/** @brief Return whether a peer is reached directly, without the gateway: the port has no gateway,
+ * or the peer's address is inside the port's prefix. */
 bool responder_on_link(const struct arp_nd_responder *responder, const struct frame_end *peer);
 
 /**
@@ -62,16 +62,18 @@ bool responder_on_link(const struct arp_nd_responder *responder, const struct fr
  * ports understand. responder_request() writes a request for the gateway's address.
  */
 uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_t *frame);
-/** @brief Write a learning frame for one station, from which switches learn the port's address;
- * only Switchbench ports interpret it. */
+/** @brief Write a learning frame, from which switches learn the port's address. It is sent to one
+ * station; only Switchbench ports recognize it. */
 uint32_t responder_learning(const struct arp_nd_responder *responder, uint8_t *frame,
                             const uint8_t to[FRAME_MAC]);
 uint32_t responder_request(const struct arp_nd_responder *responder, uint8_t *frame);
 
 /**
- * @brief Verdict of the responder on a received frame.
+ * @brief Action of the responder on a received frame: ignore it, consume it, or consume it and
+ * reply.
  *
- * REPLIES: `*answer_length` bytes are in `answer`. The gateway's address is stored on the way.
+ * With RESPONDER_REPLIES the reply is in `answer`, `*answer_length` bytes. responder_handle() also
+ * stores the gateway's address from a received answer.
  */
 enum responder_verdict { RESPONDER_IGNORES, RESPONDER_CONSUMES, RESPONDER_REPLIES };
 enum responder_verdict responder_handle(struct arp_nd_responder *responder, const uint8_t *frame,

@@ -15,8 +15,9 @@
 #include "port_state.h"
 
 /**
- * Begin of the last fully verified frame of a received stream. A frame of equal length that begins
- * alike belongs to this stream, and only its signature and fill remain to be verified.
+ * First bytes of the last received frame that was fully verified. A frame of equal length with
+ * equal first bytes belongs to the same stream, and only its signature and fill remain to be
+ * verified.
  */
 struct verified_start {
     uint32_t length; /**< in memory; 0: none yet */
@@ -24,7 +25,7 @@ struct verified_start {
     uint8_t start[FRAME_START_MAX];
 };
 
-/** Announcement of a port's addresses, one frame each. */
+/** Progress of the learning frames that announce a port's addresses, one frame per address. */
 struct learning {
     struct pace pace;
     uint32_t next;
@@ -59,8 +60,8 @@ bool dpdk_send_single(struct frame_lane *lane, uint32_t place, struct frame_temp
                       uint32_t length);
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
 /**
- * @brief Write the phase's frame into all buffers of the queue's send pool, once the templates are
- * built.
+ * @brief Write the phase's frame (headers and fill) into all buffers of the queue's send pool; the
+ * streams' templates must be complete.
  */
 void dpdk_prefill(struct dpdk_lane *lane);
 

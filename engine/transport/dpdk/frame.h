@@ -46,7 +46,7 @@ struct dpdk_options {
 extern const struct option_table dpdk_option_table;
 
 /**
- * @brief Return the options of `dpdk` in a phase.
+ * @brief Return the options of the dpdk transport in a phase.
  *
  * @param phase Phase.
  * @return Options; the phase's.
@@ -82,8 +82,8 @@ static inline const struct dpdk_options *dpdk_options(const struct phase *phase)
 #define FRAME_UDP_DESTINATION 9
 
 /**
- * @brief Rank number that stands for all ranks, with the address of all stations, or of a group
- * documented as an example (RFC 7042 2.1.1).
+ * @brief Rank number that stands for all ranks, and the two addresses to which its frames go:
+ * broadcast, and a multicast address for documentation (RFC 7042 2.1.1).
  */
 #define FRAME_RANK_ALL 0xffffu
 #define FRAME_BROADCAST                                                                            \
@@ -131,8 +131,8 @@ void frame_template(struct frame_template *out, const struct frame_shape *shape,
                     const struct frame_end ends[2], uint16_t udp_source, uint32_t size);
 
 /**
- * @brief Expected headers of received frames, chosen once per phase so that checking reads no
- * option.
+ * @brief Expected headers of a phase's received frames, computed once per phase so that the check
+ * of a frame reads no option.
  */
 struct frame_check {
     /** @brief Bytes 12 to 15: EtherType, or 802.1Q and VLAN id (PCP may change on the way). */
@@ -166,15 +166,16 @@ static inline uint16_t frame_u16(const uint8_t *at)
 }
 
 /**
- * @brief Hint that a check succeeds: the checks below are combined into few branches, all of which
- * go one way for valid frames; a compiler that assumed even odds would move half of the code away.
+ * @brief Tell the compiler that a condition is mostly true. The checks of a frame are combined into
+ * few branches, which valid frames never take; without this hint the compiler would place half of
+ * the code elsewhere.
  */
 #define FRAME_LIKELY(condition) __builtin_expect((condition), true)
 #define FRAME_INLINE static inline __attribute__((always_inline))
 
 /**
- * @brief Compare a frame's EtherTypes (of a tagged frame 802.1Q and VLAN id first) and the bytes
- * behind them with the expected ones; return 0 if they are equal.
+ * @brief Compare a frame's EtherType and the bytes behind it with the expected ones, in a tagged
+ * frame also 802.1Q and VLAN id; return 0 if they are equal.
  */
 FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
                                     const struct frame_expect *expect, const uint8_t *frame)

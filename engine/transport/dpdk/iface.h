@@ -42,8 +42,9 @@ struct iface {
 int iface_open(struct iface *iface, const struct port_conf *conf, struct err *err);
 int iface_promiscuous(struct iface *iface, struct err *err);
 /**
- * @brief Make the packet socket readable whenever a received frame has one of the tags (as on the
- * wire) at `offset`; `vlan`: behind an 802.1Q tag, which the kernel may have removed.
+ * @brief Make the packet socket readable when a received frame has one of two signature tags (in
+ * network byte order) at `offset`. `vlan`: the frame has an 802.1Q tag, which the kernel may have
+ * removed.
  *
  * The driver's ring then already has the frame, if iface_open() was called before the driver
  * started. Frames of the load wake no thread: they may gather.
@@ -57,18 +58,21 @@ void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset,
 void iface_wake_clear(const struct iface *iface);
 /**
  * @brief Find the sockets that the AF_PACKET driver has just opened on an interface in this
- * process: only these sockets report how many frames found the ring full.
+ * process; they report how many frames were dropped because the ring was full.
  *
  * From now on they receive the interface's incoming frames, but not frames sent by other programs
  * of this host.
  */
 void iface_find_ring(struct iface *iface, uint32_t frames, uint32_t slot_bytes);
-/** @brief Return the number of frames that found the ring full since the ring was opened; -1:
- * unknown. */
+/** @brief Return how many received frames were dropped because the ring was full, since the ring
+ * was opened; -1: unknown. */
 int64_t iface_ring_drops(struct iface *iface);
 /**
- * @brief Set the send buffers of an interface's sockets. Frames that wait elsewhere in the kernel
- * count against a socket's send buffer, and frames beyond it wait in the socket's ring.
+ * @brief Set the sizes of the send buffers of an interface's sockets, for a paced sender or a
+ * forwarder.
+ *
+ * Frames that wait elsewhere in the kernel count against a socket's send buffer, and frames beyond
+ * it wait in the socket's ring.
  *
  * This keeps a device's own queue short. Behind a virtual interface, however, there may be a
  * switch, whose full queue must drop frames. So there a paced sender gets a send buffer as large as
@@ -77,8 +81,8 @@ int64_t iface_ring_drops(struct iface *iface);
  */
 void iface_cork(const struct iface *iface, bool paced);
 /**
- * @brief Make the kernel send the frames that wait in the rings, after the last burst; each further
- * burst would do so by itself.
+ * @brief Make the kernel send the frames that still wait in the send rings. To be called after the
+ * last burst, since each burst sends the frames of the burst before.
  *
  * Returns whether frames may still wait.
  */

@@ -37,7 +37,7 @@ struct port_queue {
     struct rte_mempool *send_pool;
     struct rte_mempool *receive_pool;
     struct dpdk_lane *lane; /**< from its connection until its end */
-    struct port_count idle; /**< counts without a lane; the next lane takes them over */
+    struct port_count idle; /**< counts without a lane; added to the next lane's */
     struct port_count *count;
     uint64_t forward_dropped;
 } __attribute__((aligned(64))); /* a queue's core writes it constantly */
@@ -108,7 +108,7 @@ int port_open(struct transport_port *port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void port_close(struct transport_port *port);
-/** @brief Let a port receive frames to other addresses than its own. */
+/** @brief Set a port to receive frames to any address (promiscuous mode). */
 int port_take_all(struct transport_port *port, struct err *err);
 
 /* --- port_device.c: creation of a device, its queues and their memory ----------------------- */
@@ -141,9 +141,9 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err);
 
 /**
- * @brief Return the number of receive buffers for a queue of a PCI device: as many as can be in use
- * at once when the port forwards, in descriptor rings, the forwarder's queue, a burst and the
- * caches of cores.
+ * @brief Return the number of receive buffers for a queue of a PCI device. It covers all places
+ * that hold buffers at once when the port forwards: descriptor rings, the forwarder's queue, a
+ * burst, and cores' mempool caches.
  *
  * With fewer, the device runs out of buffers.
  */
@@ -153,14 +153,14 @@ uint32_t receive_pool_frames(uint16_t receives, uint16_t sends);
  * needs the port's lock, or is the queue's own worker's. ---------------------------------------*/
 
 /**
- * @brief Send one frame of the responder.
+ * @brief Send one control frame of the responder by a queue.
  *
  * Returns false where there was no room, and the frame is dropped.
  */
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
 /**
- * @brief Return whether a received frame is for the responder, which then counts and answers the
- * frame.
+ * @brief Handle a received control frame: count it, and reply to ARP and ND requests. Return false
+ * if the frame is no control frame (ARP, ND, learning, PAUSE).
  */
 bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame);
 #endif

@@ -48,12 +48,12 @@ struct ip_port {
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
                  int type, struct err *err);
 void ip_port_close(struct ip_port *port);
-/** @brief Read a port's properties, as in the transport's table. */
+/** @brief Read a port's properties (`facts` in struct transport). */
 void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters);
 
 /**
- * @brief Return how many of a raw socket's `taken` frames this host dropped, by the interface's
- * counters.
+ * @brief Return how many of the `taken` frames that a raw socket accepted were dropped in this
+ * host, as the interface's counters show.
  *
  * The interface counts attempts to send, so the result is at most the number of frames that did not
  * leave; on a shared port, other programs' frames leave, too.
@@ -63,9 +63,10 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
 int64_t ip_port_dropped(const struct ip_port *port, const struct port_hardware *kernel,
                         int64_t taken);
 
-/** @brief Write a port's address, by which its partners reach it, as a blob. */
+/** @brief Write into a blob the address by which a port's partners reach the port. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);
-/** @brief Read the address in a partner's blob; false: not the address of an IP port. */
+/** @brief Read a partner's socket address from its blob; return false if the blob is not the
+ * address of an IP port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);
 /**

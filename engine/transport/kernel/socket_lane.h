@@ -41,7 +41,7 @@ struct socket_partner {
     socklen_t name_bytes; /**< 0: headers */
 };
 
-/** @brief Frame to be sent (`bytes` points to its first FRAME_TEMPLATE bytes), or a received frame.
+/** @brief Frame to be sent (`bytes` points to its first FRAME_TEMPLATE bytes), or received frame.
  */
 struct socket_frame {
     uint8_t *bytes;
@@ -66,13 +66,13 @@ struct socket_lane {
 
 /* --- hooks of the transport --------------------------------------------------------------------*/
 
-/** Resolve a partner: frame_lane.h's `resolve`. */
+/** Store the address data of a partner (`resolve` in struct frame_ops). */
 static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
                    struct err *err);
 /** Return whether a frame has a partner's rank, but came from another address. */
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame);
-/** Announce the port to the network. */
+/** Announce the port's address, so that switches learn it. */
 static void announce(struct socket_lane *lane);
 
 /* --- send --------------------------------------------------------------------------------------*/
@@ -87,7 +87,7 @@ static inline struct socket_partner *socket_partner(const struct frame_lane *lan
     return (struct socket_partner *)lane->partners + place;
 }
 
-/** Return the two pieces of a frame of `length` bytes: its head, and its fill. */
+/** Set the two pieces of a frame of `length` bytes: its head, and the fill behind it. */
 static inline void socket_pieces(const struct frame_lane *lane, uint8_t *head, uint32_t length,
                                  struct iovec pieces[2])
 {
@@ -182,7 +182,7 @@ static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32
     return count;
 }
 
-/** Send a frame outside of bursts: frame_lane.h's `send_single`. */
+/** Send one frame that is not part of a burst (`send_single` in struct frame_ops). */
 static bool socket_send(struct frame_lane *lane, uint32_t place, struct frame_template *head,
                         uint32_t length)
 {
@@ -304,7 +304,8 @@ static void socket_destroy(struct lane *base)
     frame_lane_free(&lane->frame);
 }
 
-/** Make a lane; `conf` has the sizes and the header. */
+/** Complete the configuration `conf`, in which the transport has set frame sizes and header, and
+ * make the lane. */
 static int socket_make(struct socket_lane *lane, struct frame_conf *conf, struct err *err)
 {
     struct socket_port *port = (struct socket_port *)lane->frame.lane.request.port;
@@ -330,7 +331,8 @@ static int socket_make(struct socket_lane *lane, struct frame_conf *conf, struct
 
 #define SOCKET_DRAIN_BURSTS 1024 /* maximum, before a phase */
 
-/* Discard received data of earlier phases, unless a worker still receives. */
+/* Discard received frames of earlier phases, unless another lane still uses the socket; then
+ * announce the port. */
 static int socket_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct socket_lane *lane = (struct socket_lane *)base;

@@ -29,7 +29,8 @@
 #define TCP_MAC_BYTES 16
 
 /**
- * @brief Stream of a flow in a phase that a connection claims to carry; in network byte order.
+ * @brief Identity of the stream that a connection claims to carry: phase, flow and number; in
+ * network byte order.
  */
 struct tcp_place {
     uint32_t trial;
@@ -72,7 +73,7 @@ static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
 void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
 
 /**
- * @brief Make a challenge with a new nonce.
+ * @brief Begin a handshake with the acceptor's challenge, which contains a new random nonce.
  *
  * @param[out] shake Challenge.
  */
@@ -84,7 +85,7 @@ void tcp_challenge_make(struct tcp_handshake *shake);
 enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
 
 /**
- * @brief Make the connector's claim for a challenge, or the acceptor's proof for a claim.
+ * @brief Add to a handshake the MAC of one end: the connector's claim, or the acceptor's proof.
  *
  * @param shake Handshake so far, with the place; the claim or the proof is added.
  * @param role Role of the end that makes the MAC.
@@ -92,7 +93,8 @@ enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
  */
 void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 /**
- * @brief Return whether a claim or a proof was made with the key over the preceding bytes.
+ * @brief Return whether the claim or the proof in a handshake is the correct MAC of the bytes
+ * before it.
  *
  * @param shake Handshake with the claim or the proof.
  * @param role Role of the end that made the MAC.

@@ -7,8 +7,8 @@
  *
  * A port is one address, a listening socket on it, and the connections that have arrived but belong
  * to no lane yet. A lane connects to its partners and takes over connections from them (connect.c);
- * a worker moves the bytes (tcp.c). Each stream is a connection; two streams that answer each other
- * share one, each end with a descriptor of its own for each.
+ * a worker moves the bytes (tcp.c). Each stream is a connection. Two streams that answer each other
+ * share one connection; each end then has a descriptor per stream.
  */
 #ifndef ENGINE_TCP_LANE_H
 #define ENGINE_TCP_LANE_H
@@ -32,7 +32,7 @@ struct tcp_options {
 };
 
 /**
- * @brief Return the options of `tcp` in a phase.
+ * @brief Return the options of the tcp transport in a phase.
  *
  * @param phase Phase.
  * @return Options; the phase's.
@@ -45,8 +45,8 @@ static inline const struct tcp_options *tcp_options(const struct phase *phase)
 /* --- connect.c: main thread only --- */
 
 /**
- * @brief Incoming connection. It is half open until its claim is verified; then it waits for the
- * claimed lane, because a partner may be a phase ahead.
+ * @brief Incoming connection that no lane has taken over yet. It is half open until its claim is
+ * verified; then it waits for the claimed lane, because a partner may be a phase ahead.
  */
 struct tcp_arrival {
     TAILQ_ENTRY(tcp_arrival) link;
@@ -82,11 +82,13 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool 
 void tcp_port_close(struct transport_port *port);
 
 struct tcp_lane;
-/** @brief Check that every partner can be reached, and that the kernel takes the lane's options. */
+/** @brief Check that the lane's partners have addresses that can be reached, and that the kernel
+ * accepts the lane's socket options. */
 int tcp_lane_check(struct tcp_lane *lane, struct err *err);
-/** @brief Connect a lane, as the table's `connect`. */
+/** @brief Connect the streams of a lane to its partners (`connect` in struct transport). */
 int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
-/** @brief Close all connections that arrived for the lane but that it has not taken over. */
+/** @brief Close the incoming connections whose claims name the lane's phase and which the lane has
+ * not taken over. */
 void tcp_lane_hang_up(struct tcp_lane *lane);
 /** @brief Return the maximum number of unsent bytes that a socket of the lane may hold. */
 uint32_t tcp_unsent_most(const struct lane_request *request);
@@ -116,7 +118,7 @@ struct tcp_end {
     unsigned shaken; /**< bytes of the handshake that have passed */
 };
 
-/** @brief Data that one system call sends. */
+/** @brief Batch of messages that one system call sends. */
 struct tcp_batch {
     struct iovec iov[TCP_BATCH_IOVS];
     struct message_header headers[TCP_BATCH_IOVS];
@@ -129,8 +131,8 @@ struct tcp_lane {
     struct transport_port *port;
     int epoll; /**< over the streams: events carry an end's number */
     /**
-     * @brief epoll descriptor that wakes a sleeping worker, for streams that are answered beside a
-     * load; -1: none.
+     * @brief epoll descriptor of the latency probes' streams, which wakes a sleeping worker; -1:
+     * none.
      */
     int wakes;
     int64_t connect_since_ns;
@@ -142,17 +144,20 @@ struct tcp_lane {
     struct tcp_batch batch;
 };
 
-/** @brief Return the lane's end at an index: first senders, then receivers. */
+/** @brief Return the stream end at an index of a lane: first the sending ends, then the receiving
+ * ends. */
 static inline struct tcp_end *tcp_lane_end(const struct tcp_lane *lane, unsigned index)
 {
     return (struct tcp_end *)(void *)message_lane_end(&lane->base, index);
 }
 
 /**
- * @brief Return the end of the opposite direction on the same connection; NULL: the connection has
- * one direction. A stream's answers use its own connection. Messages of a schedule's steps share
- * one connection in both directions, so that they carry the acknowledgements of received messages;
- * there the lower rank connects.
+ * @brief Return the stream end that uses the same connection in the opposite direction; NULL: the
+ * connection has one direction.
+ *
+ * A stream's answers use its own connection. Messages of a schedule's steps share one connection in
+ * both directions, so that they carry the acknowledgements of received messages; there the lower
+ * rank connects.
  */
 static inline struct tcp_end *tcp_other_way(const struct tcp_end *end)
 {
