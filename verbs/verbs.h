@@ -72,7 +72,8 @@ struct verbs_options {
 #define VERBS_IPV4_AT 12  /* offset in a mapped GID */
 #define VERBS_GID_TEXT 46 /* "::ffff:10.0.0.1" or "fe80::1" */
 
-/** Address of a port, which partners need before a phase; sent as it lies in memory. */
+/** Address data of a port, which its partners need before a phase; sent in the layout of this
+ * struct. */
 struct verbs_address {
     uint8_t ethernet;
     uint8_t zero;
@@ -129,12 +130,13 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
 void verbs_port_events(struct transport_port *port);
 
 /**
- * Write a device's name such as "mlx5_2/1" into `name` of `size` bytes, for an interface that has
- * the port's GIDs (RoCE, Soft-RoCE) or lies on the port's PCI device (IPoIB). `sys` is the mount
- * point of sysfs. False: none.
+ * Find the RDMA port of a network interface: the interface has the port's GIDs (RoCE, Soft-RoCE),
+ * or is on the port's PCI device (IPoIB). Write its name, such as "mlx5_2/1", into `name` of `size`
+ * bytes; `sys` is the mount point of sysfs. Return false if there is none.
  */
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size);
-/** Write the name of the first port of the RDMA device at a PCI address ("0000:3b:00.0"). */
+/** Write the name of the first port of the RDMA device at a PCI address ("0000:3b:00.0"); return
+ * false if there is none. */
 bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size);
 
 static inline bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES])
@@ -151,23 +153,26 @@ static inline const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES],
 }
 
 /**
- * Return the best GID for an Ethernet port, where the GID decides the packets' form: version 2 has
- * routable IP and UDP headers, version 1 only an EtherType; a mapped IPv4 address makes IPv4
- * packets. RoCE v2 comes before v1; then the wanted family (4, 6, or 0: any, IPv4 first);
- * link-local last of its kind; then the lowest index. NULL: the table is empty.
+ * Return the best GID of an Ethernet port's table; NULL: the table is empty.
+ *
+ * The GID decides the packets' form: RoCE v2 has routable IP and UDP headers, v1 only an EtherType;
+ * a mapped IPv4 address makes IPv4 packets. The order of preference is: RoCE v2 before v1; then the
+ * wanted family (4, 6, or 0: any, IPv4 first); link-local addresses last of their kind; then the
+ * lowest index.
  */
 const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
                                              int family);
 /** Return the GID at an index of the port's GID table; NULL: the table has no such index. */
 const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index);
-/** Read the address of a partner's port. False: it is not an address of this transport. */
+/** Read the address of a partner's port from its blob; return false if the blob is no address of
+ * this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
 }
 
-/** Convert a path MTU in bytes to its code. False: no such path MTU. */
+/** Convert a path MTU in bytes to its code; return false if InfiniBand has no such path MTU. */
 static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 {
     for (*mtu = IBV_MTU_256; *mtu <= IBV_MTU_4096; (*mtu)++)
@@ -179,14 +184,17 @@ static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 /* --- qp.c: registered memory and queue pairs --- */
 
 /**
- * Register a number of bytes with undefined content: in hugepages from 256 KiB on where the host
- * has free ones, else in transparent hugepages where the kernel provides them. -ENOMEM: no memory;
- * -EPERM: above the user's limit of locked memory; each with an error message.
+ * Allocate `bytes` bytes with undefined content, and register them with the port's device.
+ *
+ * From 256 KiB on the memory is in hugepages where the host has free ones, else in transparent
+ * hugepages where the kernel provides them. Returns 0; -ENOMEM: no memory; -EPERM: above the user's
+ * limit of locked memory; each with an error message.
  */
 int registered_memory_make(struct transport_port *port, size_t bytes,
                            struct registered_memory *memory, struct err *err);
 void registered_memory_free(struct transport_port *port, struct registered_memory *memory);
-/** Set the error for a failed registration of memory, by the errno of ibv_reg_mr(). */
+/** Set the error message for a failed registration of memory, by the errno `code` of ibv_reg_mr();
+ * return the error's code. */
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
 /**
  * Ensure that port->payload holds at least `bytes` bytes of payload; no lane may use it now.
@@ -196,7 +204,7 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 
-/** Configuration of one end of a queue pair: role, options, ring. */
+/** Configuration of one end of a queue pair: role, options, and sizes of its ring. */
 struct qp_config {
     /** @brief Entry of the port's table; NULL: none (one InfiniBand subnet). */
     const struct ibv_gid_entry *gid;
@@ -208,7 +216,8 @@ struct qp_config {
     uint32_t stride; /**< of a slot, a multiple of 64 */
 };
 
-/** Values that the two ends of a queue pair exchange to connect it. Sent as they lie in memory. */
+/** Values that the two ends of a queue pair exchange to connect it. Sent in the layout of this
+ * struct. */
 struct qp_info {
     uint32_t version;
     uint32_t number;    /**< of the queue pair */
@@ -223,14 +232,16 @@ struct qp_info {
     uint16_t mtu; /**< bytes, maximum */
 };
 
-/** Read the info of a partner's queue pair. False: it has another version, or another byte order.
+/** Read the info of a partner's queue pair from its blob; return false if the info has another
+ * version or byte order.
  */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
-/** Return whether messages that take `stride` bytes fit into the ring of a partner's info. */
+/** Return whether messages of `stride` bytes fit into the places of the ring that a partner's info
+ * describes. */
 bool qp_info_fits(const struct qp_info *info, uint32_t stride);
 
-/** Registered memory for messages that are a header alone: `out` for sending, `in` for receives
- * without a place in the ring. */
+/** Registered memory for messages that consist of a header alone: `out` for sending, `in` for
+ * receives without a place in the ring. */
 struct verbs_control {
     _Alignas(64) struct message_header out;
     _Alignas(64) struct message_header in;
@@ -279,8 +290,8 @@ int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 /** Start a port's thread that destroys queue pairs. Returns 0 or a negative errno. */
 int verbs_destroyer_start(struct transport_port *port);
 /**
- * Wait up to 2 s until all queue pairs are destroyed. False: some remain, so the port must stay
- * open until the process ends.
+ * Stop the thread that destroys queue pairs: wait up to 2 s until all are destroyed. Return false
+ * if some remain; the port must then stay open until the process ends.
  */
 bool verbs_destroyer_stop(struct transport_port *port);
 
@@ -288,7 +299,7 @@ bool verbs_destroyer_stop(struct transport_port *port);
 
 struct verbs_lane;
 
-/** One end of a stream, with its queue pair. */
+/** One end of a stream, with its queue pair and the partner's info. */
 struct verbs_end {
     struct message_end base;
     struct verbs_qp *qp;
@@ -300,7 +311,7 @@ struct verbs_end {
     bool failed;
 };
 
-/** Return whether an end is at the flow's source, rather than at its destination. */
+/** Return whether a stream's end is at the flow's source, rather than at the flow's destination. */
 static inline bool verbs_at_source(const struct verbs_end *end)
 {
     return end->base.sends == (end->base.use != MESSAGE_ANSWER);
@@ -329,7 +340,8 @@ struct verbs_out {
     uint64_t waits;        /**< number of times that messages were due without a free place */
     /** @brief Unreliable services: time at which a credit last arrived, or was given up. */
     int64_t moved_ns;
-    /** @brief Header of the present run: the compiler keeps it in one piece. */
+    /** @brief Header of the messages that are being posted; a member, so that the compiler copies
+     * it as one piece. */
     struct message_header header;
     unsigned eofs; /**< end marks posted */
     int64_t eof_ns;
@@ -377,12 +389,13 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 /* --- stream.c --- */
 
 extern const struct message_hooks verbs_hooks;
-/** Set the fields of a connected sender that depend on the partner's info. */
+/** Set the fields of a sending end that depend on its partner's info; called once the end is
+ * connected. */
 void verbs_out_connected(struct verbs_out *out);
 
 /**
- * Kind of a completion, in the top byte of its work request's id; the rest is a count of messages.
- * Receives have no kind: their id is their place in the ring.
+ * Kind of a completion, stored in the top byte of its work request's id; the other bytes are a
+ * count of messages. A receive's id is only its place in the ring, so its kind is 0.
  */
 enum verbs_work { VERBS_WORK_RECEIVE, VERBS_WORK_MESSAGE, VERBS_WORK_CONTROL, VERBS_WORK_EOF };
 #define VERBS_WORK_SHIFT 56

@@ -20,7 +20,7 @@
 #define GUARD_INTERFACES_MAX 64
 
 /**
- * @brief Properties of a port by which the safety guard allows or refuses it.
+ * @brief Properties of a port by which the safety guard allows or blocks the port.
  *
  * Strings are the caller's.
  */
@@ -31,7 +31,8 @@ struct guard_rules {
      */
     const char *controller;
     bool shared;       /**< the port's configuration has `shared: true` */
-    bool takes_frames; /**< the port's transport takes the frames of others too: never `shared` */
+    bool takes_frames; /**< the port's transport also consumes frames for other programs: it can
+                          never be `shared` */
 };
 
 /**
@@ -49,8 +50,8 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
                           struct err *err);
 
 /**
- * @brief Check whether a port may send through a PCI device, by the device's kernel interfaces; a
- * device without kernel interfaces (already unbound from its kernel driver) passes.
+ * @brief Check whether a port may send through a PCI device, by checking the device's kernel
+ * interfaces. A device without kernel interfaces (already unbound from its kernel driver) passes.
  *
  * @param pci PCI address, "0000:3b:00.0".
  * @param rules Properties of the port.
@@ -60,8 +61,8 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
 /**
- * @brief Check whether a port may send through an RDMA port, by the kernel interfaces on the same
- * cable.
+ * @brief Check whether a port may send through an RDMA port, by checking the kernel interfaces on
+ * the same cable.
  *
  * If these interfaces cannot be determined, the port is blocked.
  *
@@ -75,8 +76,8 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
                      struct err *err);
 
 /**
- * @brief Check whether a port may send through a DPDK device, by each interface of `netns` and each
- * PCI address in the device's arguments.
+ * @brief Check whether a port may send through a DPDK device, by checking each network interface
+ * and each PCI address that the device's arguments name.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param vdev Arguments of a DPDK device, "net_af_packet0,iface=eth0".
@@ -123,8 +124,8 @@ struct guard_map; /* guard_map.h */
 struct guard_link;
 
 /**
- * @brief Check whether a port may send, by a map of the host's devices and of the routes that the
- * host needs.
+ * @brief Check whether a port may send, given a map of the host's devices and of the routes that
+ * the host needs.
  *
  * @param map Map of devices, with the routes that the host needs through them.
  * @param port Port of the map.

@@ -25,7 +25,8 @@ struct guard_link {
     bool loopback;
     char name[IF_NAMESIZE];
     char kind[IF_NAMESIZE]; /**< "bridge", "veth", ...; "": hardware */
-    /** @brief Destination of a tunnel's packets, and the device below; both can be unknown. */
+    /** @brief Destination of a tunnel's packets. It and the device below (`below`) can be
+     * unknown. */
     unsigned char remote[16]; /**< 4 bytes of IPv4 or 16 of IPv6 */
     int remote_bytes;         /**< 4, 16; 0: none, or not reported by the kernel */
     int below;                /**< ifindex; 0: not reported */
@@ -61,7 +62,7 @@ void guard_map_free(struct guard_map *map);
  */
 int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
 /**
- * @brief Add to a map a route or connection that the host needs.
+ * @brief Add to a map a route or connection that the host needs, with the device that carries it.
  *
  * @param map Map of devices, with the routes that the host needs through them.
  * @param index Index of the device that carries the route or connection, or ANY_DEVICE.

@@ -40,14 +40,15 @@ struct flow_count {
     uint64_t messages; /**< tcp: whole blocks; verbs: messages */
 };
 
-/** @brief Counts of a flow's side when the measurement window opened and when it closed. */
+/** @brief Counts of one side of a flow at the opening and at the closing of the measurement
+ * window. */
 struct flow_window {
     struct flow_count open;
     struct flow_count close;
 };
 
 /**
- * @brief Counters of one side of one flow.
+ * @brief Counters of one side of one flow (source or destination) in one phase.
  *
  * Counters of errors belong to the destination; 0 at the source.
  */
@@ -73,14 +74,16 @@ struct flow_side {
     bool is_copy; /**< source: the frames are those of another flow of the port, sent to all */
 };
 
-/** @brief Set the times of the first and last traffic of a flow's side to the present time. */
+/** @brief Update the times of the first and last traffic of a flow's side: the last to the present
+ * time, the first only if it is not set. */
 static inline void flow_side_time(struct flow_side *side, int64_t now_ns)
 {
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
 }
 
-/** @brief Flow whose frames arrived at a port but belong to another rank. */
+/** @brief Count of misdelivered frames of one flow: frames that arrived at a port but are addressed
+ * to another rank. */
 struct misdelivered_flow {
     uint64_t frames; /**< 0: a free slot */
     uint16_t src;    /**< ranks in the frames' signatures */
@@ -145,7 +148,7 @@ struct port_count {
 };
 
 /**
- * @brief Return the difference of a count and a part of it.
+ * @brief Return a count minus a part of this count; -1 if the difference is unknown.
  *
  * @param count Whole count; below 0: unknown.
  * @param part Part of it; below 0: unknown.
@@ -165,7 +168,8 @@ static inline void counts_add(void *sum, const void *part, size_t bytes)
 }
 
 /**
- * @brief Add one queue's counters of a flow's side.
+ * @brief Add the counters that one queue of a port has of a flow's side to the sum over the port's
+ * queues.
  *
  * @param[out] sum Sum.
  * @param part What is added.
@@ -180,7 +184,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
 }
 
 /**
- * @brief Add one queue's counters of a port.
+ * @brief Add the port counters of one queue to the sum over the port's queues.
  *
  * @param[out] sum Sum.
  * @param part What is added.
@@ -194,8 +198,8 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     sum->misdelivered_flows.others += part->misdelivered_flows.others;
 }
 
-/** @brief Counters of a port's driver; only the difference of two readings has a meaning. -1:
- * unknown. */
+/** @brief Counters of a port's device and driver. Only differences of two readings have a meaning.
+ * -1: unknown. */
 struct port_hardware {
     int64_t received_frames;
     int64_t sent_frames;     /**< frames that left, without dropped_send */
@@ -204,8 +208,8 @@ struct port_hardware {
     int64_t no_carrier;      /**< part of sent_frames that the kernel dropped without a carrier */
     int64_t errors;          /**< bad FCS, length */
     int64_t pause_received;  /**< PAUSE and PFC frames */
-    /** @brief Requests that an RDMA device sent again; this counter and those up to ecn_marked
-     * exist for RDMA only. */
+    /** @brief Requests that an RDMA device repeated. This counter and the following, up to
+     * ecn_marked, exist for RDMA only. */
     int64_t retransmitted;   /**< repeated requests, after a time-out or a sequence error */
     int64_t out_of_sequence; /**< packets out of order, or after a lost one */
     int64_t not_ready;       /**< receiver-not-ready negative acknowledgements */

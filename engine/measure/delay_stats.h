@@ -21,7 +21,7 @@
 #define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< leaves room for one burst more */
 
 /**
- * @brief Histogram buckets of a flow's delays, which the flow's streams share.
+ * @brief Histogram buckets of one flow's delays; all streams of the flow add to them.
  *
  * 18 KB, of which a flow touches some pages.
  */
@@ -87,8 +87,8 @@ static inline void delay_stats_add(struct delay_stats *stats, struct delay_stats
 }
 
 /**
- * @brief Return a frame's one-way delay: the arrival by the receiver's clock minus the stamp by the
- * sender's clock.
+ * @brief Return a frame's one-way delay: its arrival time by the receiver's clock minus its time
+ * stamp by the sender's clock.
  *
  * A stamp later than the arrival shows a clock difference; the delay is then 0.
  *

@@ -24,10 +24,10 @@
 #define HISTOGRAM_LINEAR_BITS 6
 #define HISTOGRAM_POWERS 40 /**< values of 2^40 ns and more are counted in the last bucket */
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_POWERS - HISTOGRAM_LINEAR_BITS + 1) << HISTOGRAM_LINEAR_BITS)
-#define HISTOGRAM_ERROR (1.0 / 128) /**< of a bucket's middle against any value in it */
+#define HISTOGRAM_ERROR (1.0 / 128) /**< max relative error of a bucket's middle */
 
 /**
- * @brief Histogram of times, 18 KB; a struct of zeros is an empty histogram.
+ * @brief Histogram of times, 18 KB in size; a struct of zeros is an empty histogram.
  */
 struct histogram {
     uint64_t count;
@@ -94,7 +94,7 @@ void histogram_merge(struct histogram *sum, const struct histogram *part);
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 
 /**
- * @brief Write the filled buckets of a histogram as "index:count", separated by single spaces.
+ * @brief Return a histogram's non-empty buckets as text: "index:count", separated by single spaces.
  *
  * @param histogram Histogram.
  * @return Text, which the caller frees; NULL: out of memory.

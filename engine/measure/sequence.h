@@ -20,7 +20,7 @@
 #define SEQUENCE_WINDOW 1024u
 #define SEQUENCE_WORDS (SEQUENCE_WINDOW / 64)
 
-/** @brief Sequence numbers of a stream received so far; small, so that it shares a cache line with
+/** @brief State of a stream's received sequence numbers; small, so that it shares a cache line with
  * the stream's counters. */
 struct sequence {
     uint64_t next;   /**< one more than the largest received number (RFC 4737's NextExp) */
@@ -28,8 +28,8 @@ struct sequence {
 };
 
 /**
- * @brief Sequence numbers of a stream received before those in `recent`: 16 words of 64 numbers,
- * which one in 64 frames needs.
+ * @brief Bitmap of the last 1,024 sequence numbers of a stream; struct sequence has the newest 64,
+ * so that only one in 64 frames needs this bitmap.
  *
  * Bit n % 64 of word n / 64 % 16: n was received.
  */
@@ -51,7 +51,8 @@ enum sequence_verdict {
 };
 
 /**
- * @brief Return the 64-bit sequence number, closest to `next`, whose low 32 bits a frame carries.
+ * @brief Return the 64-bit sequence number of a frame that carries its low 32 bits: the number
+ * closest to `next` with these bits.
  *
  * @param next Sequence number that is expected next.
  * @param wire Sequence number in the frame, 32 bits.
@@ -63,12 +64,13 @@ static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
 }
 
 /**
- * @brief Mark a frame's sequence number as received if it is the expected one and does not begin a
- * word of 64 numbers.
+ * @brief Mark a frame's sequence number as received if it is the expected one and is no multiple of
+ * 64 (where a new word of the bitmap begins).
  *
  * @param stream State of the stream's numbers.
  * @param wire Sequence number in the frame, 32 bits.
- * @return True: marked. False: nothing is changed; call sequence_judge().
+ * @return True: the number was expected and is marked. False: nothing is changed; call
+ *        sequence_judge().
  */
 static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Trial inside a node: its parts (networks), this node's own ranks in them, and the present
- * phase.
+ * @brief State of a trial inside a node: the trial's parts (networks), this node's own ranks, and
+ * the present phase.
  *
  * Private to trial/.
  */
@@ -29,7 +29,7 @@ struct trial_part {
     struct pattern_plan *plan;
 };
 
-/** @brief Rank on this node. */
+/** @brief Rank of a trial that is on a port of this node. */
 struct local_rank {
     const struct trial_part *part;
     uint32_t part_index;
@@ -42,10 +42,11 @@ struct local_rank {
 /**
  * @brief State for computing how long after a barrier a phase starts.
  *
- * A barrier tells all nodes when the last of them entered it; the start is a margin later. Until
- * then each node must have passed the barrier with its workers at their lanes, or it starts late.
- * The time that the last starts needed is recorded, and the next margin follows from it; all nodes
- * take the longest margin that any of them requests. The first is a conservative guess.
+ * In a barrier all nodes learn when the last node entered; the phase starts a margin later. Until
+ * then each node must have passed the barrier, and its workers must poll their lanes, or the node
+ * starts late. Each node records the time that the last starts needed and computes the next margin
+ * from it; all nodes take the longest margin that any of them requests. The first margin is a
+ * conservative guess.
  *
  * Margins are of two kinds. A transfer waits for its slowest rank anyway and is often short, so
  * that the margin is most of the time between transfers: it gets 1.5 times the median of the needed
@@ -67,7 +68,7 @@ struct trial {
     bool *taken;          /**< by port: the port has a rank */
     uint32_t phase_count; /**< phases of the longest plan */
     int64_t begun_ns;
-    /** @brief How often the plan's connectivity check may still be repeated if a pair of ranks is
+    /** @brief Remaining repetitions of the plan's connectivity check, for pairs of ranks that were
      * not reached. */
     uint32_t probes_left;
     uint32_t states; /**< STATE_ bits of its phases, over all nodes */
@@ -78,8 +79,8 @@ struct trial {
 struct phase_run;
 
 /**
- * @brief Progress of a port at its last `progress` record; the next record has the rates since
- * then.
+ * @brief Byte counts of a port at its last `progress` record; the next record has the rates since
+ * that time.
  */
 struct shown_progress {
     int64_t published_ns; /**< 0: no record yet */
@@ -90,7 +91,7 @@ struct shown_progress {
 };
 
 /**
- * @brief One of this node's ranks in the present phase.
+ * @brief State of one of this node's ranks in the present phase.
  *
  * Its flows and counts are those of the whole port.
  */
@@ -105,9 +106,9 @@ struct phase_lane {
     struct lane_flow *flows;            /**< flows that it sends, then those that it receives */
     uint32_t send_count;
     uint32_t receive_count;
-    uint32_t flow_count; /**< number of both */
+    uint32_t flow_count; /**< number of sent and received flows */
     bool is_idle;        /**< no flow in this phase, and not listening: no lane */
-    double part;         /**< share of the trial's load of all its sends together */
+    double part;         /**< share of the trial's load that all its sent flows have together */
     uint32_t fetched;    /**< number of its flows' partners with a fetched address */
     struct port_count count;
     uint64_t *marked;      /**< payload by flow until the last mark; NULL: no intervals */
@@ -151,7 +152,8 @@ enum phase_state {
     STATE_LANE_FAILED = 32, /**< a lane failed: its measurements are incomplete */
 };
 
-/** @brief CPU time up to a moment: seconds used by this process, idle seconds of all CPUs. */
+/** @brief CPU time used up to a point of time: by this process, and idle time of all CPUs, in
+ * seconds. */
 struct phase_cost {
     int64_t at_ns;
     double process_s;
@@ -181,7 +183,7 @@ struct phase_run {
 };
 
 /**
- * @brief Return whether the flow of a connectivity check delivered no frame or message.
+ * @brief Return whether no frame or message of a flow arrived in a connectivity check.
  *
  * @param flow Flow.
  * @return True: nothing arrived.
@@ -237,9 +239,11 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
  */
 int lane_resolve_load(struct phase_lane *lane, struct err *err);
 /**
- * @brief Return the rate of a connectivity check, which is slow because the frames' paths are still
- * unknown: 10 % of line, at most 1,000 per second; and the port's probes take 0.15 s at least, for
- * partners that begin late.
+ * @brief Return the rate of a connectivity check in frames or messages per second: 10 % of the line
+ * rate, at most 1,000 per second.
+ *
+ * The rate is low because switches may not know the addresses yet. The port's probes take at least
+ * 0.15 s, for partners that begin late.
  *
  * @param lane Lane.
  * @param probes Number of the port's probes; 0: unknown.
@@ -250,22 +254,22 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes);
 /* --- times (phase_times.c) --- */
 
 /**
- * @brief Initialise a start margin without recorded starts.
+ * @brief Initialise the state of the start margin, before any start has been recorded.
  *
  * @param margin Margin.
  * @param sleeps True: cores are shared, so threads wake up late.
  */
 void start_margin_init(struct start_margin *margin, bool sleeps);
 /**
- * @brief Record the time that one start needed, from the last entry into the barrier until this
- * node's workers were at their lanes.
+ * @brief Record the time that one start needed: from the last node's entry into the barrier until
+ * this node's workers polled their lanes.
  *
  * @param margin Margin.
  * @param needed_ns Time that the start needed, ns.
  */
 void start_margin_note(struct start_margin *margin, int64_t needed_ns);
 /**
- * @brief Return the time from the barrier to the start of the next phase.
+ * @brief Return the start margin: the time from the barrier to the start of the next phase.
  *
  * @param margin Margin.
  * @return Margin, ns.
@@ -273,15 +277,16 @@ void start_margin_note(struct start_margin *margin, int64_t needed_ns);
 int64_t start_margin_next(const struct start_margin *margin, bool hastes);
 
 /**
- * @brief Agree with all nodes on the start of a phase and write its times, once this node's lanes
- * are ready.
+ * @brief Agree with all nodes, in a barrier, on the start of a phase, and write the phase's times;
+ * called once this node's lanes are ready.
  *
  * @param run Phase.
  * @return 0, or -ECANCELED.
  */
 int phase_agree_start(struct phase_run *run);
 /**
- * @brief Exchange the results of a phase with all nodes, once this node's workers are done.
+ * @brief Exchange the results of a phase with all nodes in a barrier, once this node's workers are
+ * done.
  *
  * @param run Phase; its outcome is written.
  * @param rc Below 0: the run ends early, no barrier is entered, and the outcome covers this node
@@ -291,8 +296,8 @@ int phase_agree_start(struct phase_run *run);
 int phase_agree_end(struct phase_run *run, int rc);
 
 /**
- * @brief Return the offset and error bound of this node's clock in a phase; they are more exact
- * once the phase is over.
+ * @brief Return the correction of this node's clock offset in a phase, and its error bound; both
+ * are more exact once the phase is over.
  *
  * @param run Phase.
  * @return Shift and bound.
@@ -318,7 +323,8 @@ void report_late(const struct phase_run *run);
  */
 void report_progress(struct phase_run *run, int64_t *last_ns);
 /**
- * @brief Write records of the payload that each flow received in each interval.
+ * @brief Write records with the payload that each flow received in each interval, for the intervals
+ * that are complete.
  *
  * @param run Phase.
  * @param all True: write them even if many records are queued.

@@ -8,7 +8,7 @@
 
 #include "node.h"
 
-/** @brief Run one trial document, from its first barrier to its last. */
+/** @brief Run the trial that a trial document describes, from its first barrier to its last. */
 int trial_run(struct node *node, const struct doc_trial *doc);
 
 #endif

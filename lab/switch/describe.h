@@ -4,7 +4,7 @@
  * @brief Reader of a modelled switch's description, one line of JSON, into the model's
  * configuration (doc/developer/switch.md).
  *
- * Unknown keys and wrong types are rejected by name.
+ * Unknown keys and values of a wrong type are rejected with an error that names the key.
  */
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H

@@ -23,16 +23,16 @@ struct rte_mempool;
 struct device;
 
 struct device_kind {
-    /** @brief Receive from a device up to `most` waiting frames; return their number. */
+    /** @brief Receive up to `most` waiting frames from a device; return their number. */
     uint16_t (*receive)(struct device *device, struct rte_mbuf **frames, uint16_t most);
-    /** @brief Send frames by a device; return the number that the device took. The caller keeps the
-     * other frames. */
+    /** @brief Send frames by a device; return how many frames the device took. The caller still
+     * owns the other frames. */
     uint16_t (*send)(struct device *device, struct rte_mbuf **frames, uint16_t count);
     /** @brief Return whether a device's other end is connected; NULL: always. */
     bool (*ready)(struct device *device);
     /**
-     * @brief Return the frames lost at the input since the last call; NULL: the other end counts
-     * them.
+     * @brief Return how many frames were lost at the device's input since the last call; NULL: the
+     * other end of the device counts them.
      */
     uint64_t (*lost)(struct device *device);
     void (*close)(struct device *device);
@@ -51,7 +51,8 @@ struct device {
 struct device_need {
     struct rte_mempool *pool;
     uint32_t length_max; /**< of a frame, without FCS */
-    /** @brief Approximate bytes that a kernel interface can hold before they are read. */
+    /** @brief Approximate bytes of received frames that the ring of a kernel interface must hold
+     * until they are read. */
     uint64_t room_bytes;
 };
 

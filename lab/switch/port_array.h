@@ -4,8 +4,8 @@
  * @brief Ports of the modelled switch with their devices; they run the model in real time.
  *
  * The model's time follows the clock from one turn to the next. A frame found in a turn may have
- * arrived at any time since the device was last found empty. The frame is put on the wire as early
- * as that time allows, so that a switch whose core was away for a while catches up, as long as the
+ * arrived at any time since the device was last found empty. The model is given the earliest of
+ * these times, so that a switch whose core was taken away for a while catches up, as long as the
  * devices' rings hold the frames. While a wire is busy, or its station paused, its devices are not
  * read: their rings fill, and the station meets a NIC at line rate.
  *
@@ -66,7 +66,8 @@ void port_array_close(struct port_array *port_array);
 unsigned port_array_turn(struct port_array *port_array, int64_t now_ns);
 
 /**
- * @brief Check the devices' links and lost frames; to be called occasionally.
+ * @brief Update which devices have a link, and count the frames that devices lost; to be called
+ * occasionally.
  *
  * @param port_array Ports.
  */

@@ -3,8 +3,8 @@
  * @file
  * @brief Reports of a switch's counts as JSON records on standard output, one per line.
  *
- * A report shows one point of time: a child process has the counts of that time and writes them, so
- * that a slow reader delays no frame.
+ * A report shows the counts at one point of time. A child process has a copy of these counts and
+ * writes them, so that a slow reader delays no frame.
  */
 #ifndef MODEL_SWITCH_REPORT_H
 #define MODEL_SWITCH_REPORT_H
@@ -42,7 +42,8 @@ void switch_report_open(struct switch_report *report, const struct port_array *p
  */
 void switch_report_begin(struct switch_report *report, const char *reason);
 /**
- * @brief Return whether no report is being written any more.
+ * @brief Return whether the last report is completely written, and no child process writes any
+ * more.
  *
  * @param report Report.
  * @return True: no report is being written.

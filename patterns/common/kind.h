@@ -8,7 +8,7 @@
 
 #include "pattern.h"
 
-/* One bit per parameter that only some patterns have. */
+/* Bits of the parameters that only some patterns have (PATTERN_PARAMS). */
 #define PATTERN_PLACE(word, key, type, member, count) PATTERN_PLACE_##word,
 #define PATTERN_BIT(word, key, type, member, count)                                                \
     PATTERN_PARAM_##word = 1 << PATTERN_PLACE_##word,
@@ -21,7 +21,7 @@ struct pattern_why {
     size_t size;
 };
 
-/* Collected flows of one rank on one side. */
+/* List of the flows of one rank on one side, to which a pattern adds flows. */
 struct pattern_flow_list {
     uint32_t rank;
     uint32_t phase;
@@ -64,7 +64,8 @@ struct pattern_plan {
     struct pattern_request asked; /* without words and lists; the kind may add defaults */
     unsigned choice;              /* index of a word, set by the kind */
     void *state;                  /* the kind's own block, released by free(); or NULL */
-    /* Emits the schedule of steps->rank in steps->phase (steps.h); NULL: none. */
+    /* Emits the schedule of the rank steps->rank in the phase steps->phase (steps.h); NULL:
+     * none. */
     pattern_emitter *emit;
     uint64_t bytes; /* bytes of a message, as the kind defines them */
     /* Phases of the kind that become steps of the plan's only phase; 0: none */
@@ -110,7 +111,7 @@ struct pattern_kind {
 #define DECLARE(word) extern const struct pattern_kind kind_##word;
 PATTERNS(DECLARE)
 
-/* Write an error sentence and return -EINVAL. */
+/* Write the error sentence of an invalid request, and return -EINVAL. */
 int pattern_refuse(struct pattern_why *why, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -119,7 +120,8 @@ int pattern_refuse(struct pattern_why *why, const char *format, ...)
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why);
 
-/* Reject the first parameter that is set but not in `known`; `name` is the pattern's name. */
+/* Reject a request with a parameter that is set but not in `known`, naming the first one; `name` is
+ * the pattern's name. Returns 0 or -EINVAL. */
 int pattern_check_params(const char *name, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why);
 
@@ -135,7 +137,8 @@ void pattern_add_flow(struct pattern_flow_list *list, uint32_t peer, enum patter
                       uint32_t share);
 void pattern_add(struct pattern_flow_list *list, uint32_t peer);
 
-/* Return the rank at a place after all roles have moved `phase` ranks on, and the inverse. */
+/* Return the rank that has the role of `place` in a phase, where all roles move to the next rank in
+ * each phase. pattern_turned_back() is the inverse: it returns the place whose role a rank has. */
 static inline uint32_t pattern_turned(const struct pattern_plan *plan, uint32_t place,
                                       uint32_t phase)
 {
@@ -148,12 +151,13 @@ static inline uint32_t pattern_turned_back(const struct pattern_plan *plan, uint
     return rank >= phase ? rank - phase : rank + plan->n - phase;
 }
 
-/* Write the flows of an ordinary pattern into an array with room for n - 1 flows; return their
- * number. */
+/* Write the flows of a rank on one side in one phase of an ordinary pattern (no schedule) into an
+ * array with room for n - 1 flows; return their number. */
 size_t pattern_list(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                     enum pattern_side side, struct pattern_flow *flows);
 
-/* Emit an ordinary pattern whose phases become the steps of one phase. */
+/* Emit the schedule of an ordinary pattern with `local`: the pattern's phases become the steps of
+ * one phase. */
 void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps);
 
 #endif

@@ -6,9 +6,9 @@
  *
  * A plan is a list of phases; a phase is a set of flows that run at the same time; a flow is an
  * ordered pair of ranks. A pattern only returns flows: it never measures, waits or prints. Each
- * rank computes its own part of a phase in time and memory proportional to its own flows, so
- * that 65,536 ranks cost no one an n x n table. The same request gives the same plan on every
- * machine: integers only, no libc random numbers.
+ * rank computes its own part of a phase in time and memory proportional to its own flows, so that
+ * no rank of 65,536 needs an n x n table. The same request gives the same plan on every machine:
+ * integers only, no libc random numbers.
  *
  * Sources: Switchbench (Rauch 2005) 4.1 to 4.3; HPCC's natural and random rings; Zhu et al. 2012.
  *
@@ -190,8 +190,8 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
                      enum pattern_side side, struct pattern_flow *flows, size_t room);
 
 /**
- * @brief Return whether a rank sends one frame of each flow in rotation (RFC 2889, 5.1.3), rather
- * than in any order.
+ * @brief Return whether each rank must send one frame of each of its flows in rotation (RFC 2889,
+ * 5.1.3), rather than in any order.
  *
  * @param plan Plan.
  * @return True: in rotation.

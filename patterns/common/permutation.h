@@ -17,7 +17,7 @@ struct permutation {
 };
 
 /**
- * @brief Return 64 random bits for a seed and a stream number.
+ * @brief Return 64 random bits that a seed and a stream number determine.
  *
  * @param seed Random seed.
  * @param stream Number of the 64-bit word among those of one seed.

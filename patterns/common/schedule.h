@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Schedules: operations of one rank in one execution of a plan whose steps depend on each
- * other (`sync: local`).
+ * @brief Schedules: lists of one rank's operations in one execution of a plan whose steps depend on
+ * each other (`sync: local`).
  *
  * A schedule is a list of steps; a step has sends and receives that all go at the same time, then
  * local operations in their order. A rank goes on to its next step as soon as its own sends (their
@@ -38,7 +38,7 @@ enum schedule_action {
  * @brief Operation of a schedule: a send, a receive or local work. Operations are in the order of
  * their steps; in each step sends and receives come first.
  *
- * Places are bytes from the start of the rank's memory.
+ * Places are offsets in bytes from the start of the rank's memory.
  */
 struct schedule_op {
     uint32_t step;
@@ -49,7 +49,7 @@ struct schedule_op {
     uint64_t bytes; /**< a multiple of 4 where floats are reduced; 0 is a message without payload */
 };
 
-/** @brief A part of the rank's memory, in bytes from the start. */
+/** @brief Part of a rank's memory: its offset from the start and its length, in bytes. */
 struct piece {
     uint64_t at;
     uint64_t bytes;
@@ -58,9 +58,9 @@ struct piece {
 enum content_time { STEPS_INPUT, STEPS_RESULT };
 
 /**
- * @brief Content of a piece: from byte `offset` on, the data that rank `source` has for rank
- * `target` (0 where all targets get the same data); with source SCHEDULE_SUM, floats of the sum
- * over all ranks.
+ * @brief Expected content of a piece of memory: data of rank `source` for rank `target`, from byte
+ * `offset` on. `target` is 0 where all ranks get the same data; with source SCHEDULE_SUM the
+ * content is floats of the sum over all ranks.
  */
 struct content {
     struct piece piece;
@@ -92,12 +92,12 @@ struct schedule {
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
 /**
- * @brief Return the number of iterations of a plan's benchmark in its problem class; a schedule's
- * repetition is one iteration.
+ * @brief Return the number of iterations of a plan's NAS benchmark in its problem class; one
+ * repetition of the schedule is one iteration.
  *
  * @param plan Plan.
- * @return Iterations; 0: the plan is no application kernel. Results of kernels can't be verified:
- *         they move sizes without meaning.
+ * @return Iterations; 0: the plan is no application kernel. Results of kernels cannot be verified:
+ *        their messages have the right sizes, but meaningless data.
  */
 uint32_t pattern_iterations(const struct pattern_plan *plan);
 
@@ -120,7 +120,8 @@ int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t r
 void schedule_free(struct schedule *schedule);
 
 /**
- * @brief Write a repetition's input into a rank's memory, and arbitrary data into the rest.
+ * @brief Write the input of a repetition into a rank's memory, and arbitrary data into the rest of
+ * the memory.
  *
  * A repetition leaves its input unchanged. Floats are whole numbers so small that their sum over
  * all ranks is exact in any order.
@@ -163,13 +164,14 @@ static inline unsigned schedule_barrier_rounds(uint32_t ranks)
     return rounds;
 }
 
-/** @brief Return the rank to which `rank` sends in a round of a dissemination barrier. */
+/** @brief Return the rank to which a given rank sends in a round of a dissemination barrier. */
 static inline uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks)
 {
     return (rank + (UINT32_C(1) << round)) % ranks;
 }
 
-/** @brief Return the rank from which `rank` receives in a round of a dissemination barrier. */
+/** @brief Return the rank from which a given rank receives in a round of a dissemination
+ * barrier. */
 static inline uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks)
 {
     return (rank + ranks - (UINT32_C(1) << round)) % ranks;

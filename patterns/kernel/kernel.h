@@ -17,18 +17,20 @@ struct kernel_grid {
     uint32_t at[3]; /* position of this rank */
 };
 
-/* Make a plan of a kind with a kernel: `make` of struct pattern_kind. */
+/* Make the plan of an application kernel (`make` in struct pattern_kind). */
 int kernel_make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why);
 #define KERNEL .knows = PATTERN_PARAM_CLASS, .make = kernel_make
 
-/* Return the rank at a distance along a dimension of the grid, which wraps around. */
+/* Return the rank at a distance from this rank along a dimension of the grid, which wraps
+ * around. */
 uint32_t kernel_at(const struct kernel_grid *grid, unsigned dimension, int64_t distance);
 struct kernel_grid kernel_grid_of(uint32_t rank, const uint32_t ranks[3]);
-/* Return the points of a dimension at the member `number` of `ranks`: divided evenly, with the
- * remainder at the first members. */
+/* Return how many points of a dimension the rank with index `number` of `ranks` ranks has: the
+ * points are divided evenly, and the first ranks have one more where there is a remainder. */
 uint32_t kernel_share(uint32_t points, uint32_t ranks, uint32_t number);
-/* Emit this rank's share of a number of operations, which is below KERNEL_WORK_MAX. */
+/* Emit local computation: this rank's share of a total number of floating point operations; the
+ * share is below KERNEL_WORK_MAX. */
 void kernel_work(struct steps *steps, double operations);
 
 unsigned kernel_log2(uint32_t power);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Event queue of a fixed number of agents, each with one time at which it acts, as a tournament
- * tree. Of equal times the lower number comes first. Setting a time takes log2(agents) comparisons,
- * reading the first agent none.
+ * tree. Of agents with equal times, the one with the lower number is first. Setting a time takes
+ * log2(agents) comparisons, reading the first agent none.
  */
 #ifndef MODEL_EVENT_QUEUE_H
 #define MODEL_EVENT_QUEUE_H

@@ -64,7 +64,8 @@ struct fifo {
     struct model_frame *last;
 };
 
-/* Server of one frame at a time, a wire or a fabric, and the time at which it becomes free. */
+/* Server that carries one frame at a time (a wire or a fabric), with the time at which it becomes
+ * free. */
 struct server {
     uint64_t byte_time; /* in 2^-20 ns; 0: no time */
     int64_t free_ns;
@@ -105,7 +106,7 @@ struct fault {
 struct hold {
     struct model_frame *frame;
     unsigned out;
-    uint32_t left; /* frames that may still pass first */
+    uint32_t left; /* number of later frames that must still pass first */
     bool overtaken;
     int64_t until_ns;
 };
@@ -229,7 +230,8 @@ static inline uint64_t bit(unsigned port)
     return (uint64_t)1 << port;
 }
 
-/* Return the lowest bit at or above `from`, else the lowest bit of all. `set` is not empty. */
+/* Return the index of the lowest set bit at or above `from`; if there is none, of the lowest set
+ * bit. `set` is not empty. */
 static inline unsigned next_bit(uint64_t set, unsigned from)
 {
     uint64_t behind = from < 64 ? set >> from << from : 0;
@@ -244,7 +246,8 @@ static inline uint64_t byte_time(uint64_t bps)
     return bps > 0 ? (uint64_t)(8e9 * (1 << RATE_SHIFT) / (double)bps + 0.5) : 0;
 }
 
-/* Serve a number of bytes from `start_ns` on, or when the server becomes free; return the end. */
+/* Let a server carry a number of bytes, from `start_ns` on or from when it becomes free; return the
+ * time at which it has carried them. */
 static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t bytes)
 {
     uint64_t time;
@@ -264,16 +267,17 @@ static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t by
 int table_open(struct table *table, const struct model_table_conf *conf);
 void table_close(struct table *table);
 
-/* Remove all addresses. */
+/* Remove all addresses from an address table. */
 void table_clear(struct table *table);
 
-/* Store the port of the address `mac`. */
+/* Store the port at which the address `mac` is, unless the table's limits forbid it. */
 void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns);
 
-/* Return an address's port, or MODEL_NO_PORT. */
+/* Return the port at which an address is, or MODEL_NO_PORT. */
 int table_find(const struct table *table, uint64_t mac, int64_t now_ns);
 
-/* Return the flow of a key, new if necessary; the common one where there is no room. */
+/* Return the flow with a key; add the flow if it is new. A full table returns the common entry of
+ * all further flows. */
 struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
 
 void flows_key(uint64_t key[2], const struct model_flow_name *name);
@@ -286,30 +290,30 @@ int model_port(const struct model_conf *conf, const char *name);
 
 /* --- queues.c --- */
 
-/* Return a copy of a frame; NULL without memory. */
+/* Return a copy of a frame; NULL: out of memory. */
 struct model_frame *frame_copy(struct model *model, const struct model_frame *frame);
 void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why);
-/* Queue a frame for one output; false where it was dropped. */
+/* Queue a frame for one output; return false if the frame was dropped. */
 bool frame_admit(struct model *model, struct model_frame *frame, unsigned out);
-/* Queue a frame for all ports except its source's. */
+/* Queue copies of a frame for all ports except the port at which it arrived. */
 void frame_flood(struct model *model, struct model_frame *frame);
 
 /* Drop all frames waiting at an output. */
 void output_empty(struct model *model, unsigned port, enum model_drop why);
 void output_act(struct model *model, unsigned port);
 
-/* Capacity of the module. */
+/* Fabric: the server of limited capacity through which all frames of a module pass. */
 void fabric_open(struct model *model);
 void fabric_act(struct model *model);
-/* Count a frame that arrived to the offered load. */
+/* Add the bytes of an arrived frame to the offered load of the module. */
 void fabric_note(struct model *model, uint32_t bytes);
 
-/* Act for queues at the inputs, and for PAUSE. */
+/* Match waiting frames at the inputs with free outputs (queueing at the inputs). */
 void crossbar_act(struct model *model);
 
 void pause_act(struct model *model);
-/* Consume a frame to an address that no bridge forwards (IEEE 802.1Q 8.6.3); true for such a
- * frame. */
+/* Consume a frame to an address that no bridge forwards (IEEE 802.1Q 8.6.3), such as PAUSE; return
+ * false for other frames. */
 bool consume_control(struct model *model, struct model_frame *frame);
 
 /* --- faults.c --- */
@@ -317,12 +321,12 @@ bool consume_control(struct model *model, struct model_frame *frame);
 int faults_check(const struct model_conf *conf, struct err *err);
 void faults_open(struct model *model);
 void faults_clear(struct model *model);
-/* Read the tag of a frame with a valid signature; false for other frames. */
+/* Read the tag of a frame with a valid signature; return false for other frames. */
 bool frame_tag(const struct model_frame *frame, uint16_t *tag);
-/* Forward a frame to one output, or to all ports with MODEL_FLOOD; release frames held until it
- * passed. */
+/* Forward a frame to one output, or with MODEL_FLOOD to all ports; then release the frames that
+ * were held back until this frame had passed. */
 void frame_forward(struct model *model, struct model_frame *frame, unsigned out);
-/* Apply the planted faults; true where a fault has consumed the frame. */
+/* Apply the planted faults to a frame; return true if a fault has consumed the frame. */
 bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured);
 void faults_act(struct model *model);
 

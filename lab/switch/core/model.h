@@ -2,7 +2,7 @@
 /**
  * @file
  * @brief Simulated Ethernet switch: the caller passes in frames with their arrival times, and gets
- * them back with their departure times.
+ * these frames back with their departure times.
  *
  * No I/O, no clock and no DPDK: time is simulated, in nanoseconds that the caller passes in, and
  * all randomness comes from the seed, so that the same frames at the same times give the same
@@ -75,8 +75,8 @@ struct model_host {
     struct model_frame *(*make)(void *context, uint32_t length);
     void (*release)(void *context, struct model_frame *frame);
     /**
-     * @brief Take a frame whose last bit left by frame->out at `at_ns`; the caller owns the frame
-     * again.
+     * @brief Take over a frame whose last bit left by the port frame->out at the time `at_ns`; the
+     * model no longer owns the frame.
      */
     void (*leave)(void *context, struct model_frame *frame, int64_t at_ns);
 };
@@ -113,8 +113,8 @@ struct model_fault_conf {
     uint32_t one_in;  /**< at least 1 */
     uint64_t at_most; /**< maximum frames; 0: any number */
     /**
-     * @brief Conditions for a fault to match a frame, which all must hold. Ports by name; NULL:
-     * any.
+     * @brief Conditions under which a fault matches a frame; all must hold. Ports are given by
+     * name; NULL: any port.
      */
     const char *in, *out;
     bool measured; /**< only frames with a valid signature */
@@ -139,7 +139,7 @@ struct model_conf {
      */
     uint64_t buffer_bytes;
     bool shared;
-    /** @brief Time in ms for which an output drops all frames after an overflow; 0: none. */
+    /** @brief Time for which an output drops all frames after its queue overflowed, ms; 0: none. */
     uint32_t recovery_ms;
     bool drop_undersize;  /**< drop frames below 64 bytes, which a link without padding may carry */
     uint64_t input_bytes; /**< of each port, before a fabric of limited capacity */
@@ -187,7 +187,7 @@ struct model_counts {
     uint64_t copies;                     /**< made by duplication and flooding */
     uint64_t dropped[MODEL_DROPS];
     uint64_t flooded; /**< frames, not copies, with an unknown destination or a planted flood */
-    /** @brief Frames with a planted effect that left the switch. */
+    /** @brief Counts of frames that left the switch with the effect of a planted fault. */
     uint64_t duplicated, reordered, corrupted, misdelivered;
 };
 
@@ -197,7 +197,7 @@ struct model_flow {
     uint32_t held; /**< its frames that are held back */
 };
 
-/** @brief Identification of a flow: addresses, ports and tag. */
+/** @brief Identity of a flow in the modelled switch: addresses, ports and tag. */
 struct model_flow_name {
     uint64_t source, destination; /**< addresses */
     unsigned in;
@@ -267,8 +267,8 @@ int model_open(struct model **model, const struct model_conf *conf, const struct
 void model_close(struct model *model);
 
 /**
- * @brief Take a frame from the station at a port: the frame begins on the wire when the wire is
- * free, but not before the model's own time.
+ * @brief Take a frame from the station at a port. The frame begins on the wire when the wire is
+ * free, but not before the model's present time.
  *
  * The model owns the frame from now on.
  *
@@ -281,8 +281,8 @@ void model_receive(struct model *model, unsigned port, struct model_frame *frame
                    int64_t earliest_ns);
 
 /**
- * @brief Return the earliest time at which a station's next frame can begin on the wire: after the
- * frame that is on it, and after a PAUSE.
+ * @brief Return the earliest time at which the next frame of the station at a port can begin on the
+ * wire: after the frame that is on the wire now, and after a PAUSE.
  *
  * @param model Switch.
  * @param port Port, from 0.
@@ -291,7 +291,7 @@ void model_receive(struct model *model, unsigned port, struct model_frame *frame
 int64_t model_wire_free(const struct model *model, unsigned port);
 
 /**
- * @brief Process all events of a switch that are due.
+ * @brief Process all events of a switch that are due until a time.
  *
  * @param model Switch.
  * @param until_ns Time of the model, ns.
@@ -307,8 +307,8 @@ void model_run(struct model *model, int64_t until_ns);
 int64_t model_next(const struct model *model);
 
 /**
- * @brief Correct the counts for a frame that did not leave, after `leave`: the device did not take
- * the frame (MODEL_DROP_HOST), or the port has no device (MODEL_DROP_LINK).
+ * @brief Count as dropped a frame that the model passed to `leave` but that was not sent: the
+ * device did not take the frame (MODEL_DROP_HOST), or the port has no device (MODEL_DROP_LINK).
  *
  * The frame stays the caller's.
  *
@@ -319,8 +319,8 @@ int64_t model_next(const struct model *model);
 void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why);
 
 /**
- * @brief Reset a switch: its addresses are removed, waiting frames are dropped (queueing output),
- * and so are all frames that arrive for a while.
+ * @brief Reset a switch: remove its learned addresses, drop waiting frames (queueing output), and
+ * drop all frames that arrive for a while.
  *
  * @param model Switch.
  * @param down_ns Time for which the switch drops all arriving frames, ns.
@@ -328,8 +328,8 @@ void model_refused(struct model *model, const struct model_frame *frame, enum mo
 void model_reset(struct model *model, int64_t down_ns);
 
 /**
- * @brief Reset a switch's counts to zero, and faults to their seeds, for a switch without frames
- * inside.
+ * @brief Reset the counts of a switch to zero, and the random numbers of its faults to their seeds.
+ * No frame may be inside the switch.
  *
  * @param model Switch.
  */
