@@ -30,7 +30,8 @@ static const char usage[] =
 
 enum { NAME, CONNECTION, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 
-/* Read the options: the value of each; "": it is given and takes none; NULL: it is not given. */
+/* Read the command line's options: store each option's value, or "" for a given option that takes
+ * no value; NULL stays for an option that is not given. */
 static int parse_options(int argc, char **argv, const char *said[WORDS], struct err *err)
 {
     static const struct option known[] = {

@@ -22,8 +22,9 @@ static uint32_t count_flows(const struct pattern_plan *plan, uint32_t n, uint32_
     return (uint32_t)count;
 }
 
-/* Sum up one repetition of each phase. `steps` and `memory` are maxima over the ranks; `memory_all`
- * is the memory of all ranks in the phase with most. */
+/* Sum the schedules of all ranks, for one repetition of each phase. `steps` and `memory` are maxima
+ * over the ranks; `memory_all` is the memory of all ranks together, in the phase that needs
+ * most. */
 static int sum_schedules(const struct pattern_plan *plan, uint32_t n, json_t **sums)
 {
     struct schedule all = {0};

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open a job file. It holds the run's key, so other users may not be able to read it. */
+/* Open a job file. Fail if other users can read the file, because it holds the run's key. */
 static int open_file(const char *path, struct err *err)
 {
     struct stat status;
@@ -35,7 +35,8 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-/* Set up what a node needs before its first document. */
+/* Set up the node before its first document: name, log, signals, descriptors and the writer of
+ * records. */
 static int set_up(struct node *node, const struct run_conf *conf)
 {
     static char host[64];
@@ -68,8 +69,8 @@ static int set_up(struct node *node, const struct run_conf *conf)
                       &node->err);
 }
 
-/* Answer a plan document with the plan of its pattern. There are no partners, so a signal ends the
- * program at once. */
+/* Print the plan of the pattern that a plan document requests. A signal ends the program at once,
+ * because there are no partners. */
 static int print_plan(struct node *node)
 {
     struct document *document = NULL;

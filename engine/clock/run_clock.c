@@ -39,7 +39,8 @@ static bool is_time(int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns < INT64_MAX / 8;
 }
 
-/* Return the offset of the parent at the arrival; unknown if the stamps contradict each other. */
+/* Compute the parent's clock offset at the arrival of its answer, from the time stamps of an
+ * exchange; the bound is -1 (unknown) if the stamps contradict each other. */
 static struct offset_estimate offset_of(const struct offset_stamps *stamps)
 {
     int64_t most_ns, least_ns;
@@ -75,7 +76,7 @@ static struct offset_estimate measured_at(const struct run_clock *clock, int64_t
     return best;
 }
 
-/* Keep a measured offset if it is the best of its slot. */
+/* Store a measured offset, unless its slot of time already has an offset with a smaller bound. */
 static void keep(struct run_clock *clock, int64_t at_ns, struct offset_estimate seen)
 {
     const struct offset_sample sample = {at_ns, seen};
@@ -96,8 +97,8 @@ static void keep(struct run_clock *clock, int64_t at_ns, struct offset_estimate 
 
 /* --- run time --- */
 
-/* Return whether a node of a run can have this estimate, until the year 2079 by CLOCK_REALTIME;
- * sums of such values do not overflow. */
+/* Return whether a received offset estimate is plausible: valid values stay in this range until the
+ * year 2079 (CLOCK_REALTIME), and sums of such values do not overflow. */
 static bool is_plausible(const struct offset_estimate *said)
 {
     return said->bound_ns >= 0 && said->bound_ns < INT64_MAX / 8 &&

@@ -26,7 +26,8 @@ void datagram_key(uint8_t key[DATAGRAM_KEY_BYTES], const uint8_t run_key[DATAGRA
     sodium_memzero(&state, sizeof(state));
 }
 
-/* Return whether a text has printable characters up to its end, and zeros after it. */
+/* Return whether a text field has printable characters up to its terminating zero, and only zeros
+ * after it. */
 static bool is_text(const char *text, size_t size)
 {
     size_t length = strnlen(text, size);
@@ -37,7 +38,7 @@ static bool is_text(const char *text, size_t size)
     return length < size;
 }
 
-/* Return the bytes of a datagram without its seal; 0: a field is out of range. */
+/* Return the number of bytes of a datagram without its seal; 0: a field is out of range. */
 static size_t sound_bytes(const struct datagram *datagram)
 {
     const struct barrier_values *values = &datagram->values;

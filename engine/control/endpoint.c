@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The socket under the state machines: reads, judges the seal, hands on; stamps, seals, sends. And
- * the clock: which one run time goes by, and the questions to the parent that estimate its offset
- * (run_clock.h judges; what is asked of the kernel and of the parent is here).
+ * Socket of the control endpoint. It receives datagrams, verifies their seals and passes them to
+ * the state machines; it stamps, seals and sends the datagrams that these produce. It also chooses
+ * the clock that gives run time, reads the kernel's clock status, and asks the parent for time
+ * stamps, from which run_clock.h estimates the offset.
  */
 #include "endpoint.h"
 
@@ -27,14 +28,14 @@
 /* At the end a node answers its partners until no datagram came for longer than their back-off. */
 #define LINGER_QUIET_NS (5 * BACKOFF_MOST_NS / 2)
 #define LINGER_MOST_NS NS_PER_S
-/* Clock questions to the parent, if it has another clock: some quickly at first, then one for
- * each slot of run_clock.h. Each answer triggers a second question: a core that has just slept
- * takes a while to wake, and the second question finds both cores awake. Four datagrams of 96
- * bytes in all. */
+/* Requests for time stamps that this node sends to its parent, if the parent has another clock:
+ * some quickly at first, then one for each slot of run_clock.h. Each answer triggers a second
+ * request: a core that has just slept takes a while to wake, and the second request finds both
+ * cores awake. Each pair costs four datagrams of 96 bytes. */
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
 
-/* Blob that this node has published, fetched or requested. */
+/* Blob that this node has published, requested or fetched. */
 struct blob_entry {
     uint32_t node; /* publisher of the blob */
     uint64_t id;   /* name of the blob, chosen by the publisher */
@@ -208,7 +209,7 @@ int control_join(struct control *control, const struct control_peers *peers, str
 
 /* --- run time --- */
 
-/* With ptp: read the kernel's present error bound. */
+/* Read the kernel's offset and error bound of CLOCK_REALTIME; for clock mode ptp. */
 static void ask_kernel(struct control *control)
 {
     int64_t stated_ns = control->conf.clock.error_ns;
@@ -221,7 +222,8 @@ static void ask_kernel(struct control *control)
         control->clock.disciplined.bound_ns = stated_ns > 0 ? stated_ns : kernel.maxerror_ns;
 }
 
-/* Store the clocks of all nodes, once the first barrier is passed. */
+/* Decide the clock mode of this node, and store the relation of its clock to node 0's; called once
+ * the first barrier has passed. */
 static void learn_clocks(struct control *control, int64_t now_ns)
 {
     const struct membership *membership = &control->membership;
@@ -276,7 +278,7 @@ static struct blob_entry *find_blob(const struct control *control, uint32_t node
     return found != NULL ? *found : NULL;
 }
 
-/* Add an entry for a missing blob; NULL: out of memory. */
+/* Add an entry for a blob that the endpoint does not have yet; NULL: out of memory. */
 static struct blob_entry *add_blob(struct control *control, uint32_t node, uint64_t id)
 {
     struct blob_entry *entry = calloc(1, sizeof(*entry));
@@ -337,7 +339,8 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     return -EAGAIN;
 }
 
-/* Answer a request for a blob; one for an unpublished blob is ignored, since it will be repeated.
+/* Answer a partner's request for a blob. Ignore a request for an unpublished blob, since the
+ * partner repeats its request.
  */
 static void answer_fetch(struct control *control, const struct datagram *fetch)
 {
@@ -374,7 +377,7 @@ static bool take_blob(struct control *control, const struct datagram *answer)
 
 /* --- receiving --- */
 
-/* Handle a datagram. Return false if it counts as dropped. */
+/* Handle a received datagram; return false if the datagram counts as dropped. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
     struct membership *membership = &control->membership;
@@ -492,9 +495,9 @@ int64_t control_last_beat_ns(const struct control *control)
 
 /* --- closing --- */
 
-/* Answer partners while they may need it. After a fault: until all neighbours know it or were sent
- * it often enough. After a barrier: a partner that lost this node's arrival asks within its
- * back-off. */
+/* Answer partners before the endpoint closes, as long as they may need answers. After a fault:
+ * until all neighbours know the fault, or were sent it often enough. After a barrier: a partner
+ * that lost this node's arrival asks for it within its back-off. */
 static void linger(struct control *control)
 {
     const struct membership *membership = &control->membership;

@@ -7,7 +7,7 @@
 #define ASKED_MIN 8 /* a node is not reported missing before this number of questions */
 #define REPLACED_TEXT "another process has taken this node's place: was the node restarted?"
 
-/* Properties of nodes that the first barrier exchanges. */
+/* Maxima of the first barrier, which carry properties of the nodes. */
 enum introduction {
     BOOT_MOST = BARRIER_MAXIMA_CALLER,
     BOOT_LEAST, /* negated, so that its maximum is the least */
@@ -55,7 +55,8 @@ static void add_neighbour(struct membership *m, uint32_t index)
         };
 }
 
-/* Store what a datagram says of its sender, unless a newer datagram came before. */
+/* Store the state of a datagram's sender (last entered barrier, time stamps), unless a newer
+ * datagram came before. */
 static void note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
 {
     if (datagram->transmit_ns <= neighbour->transmit_ns)
@@ -133,7 +134,8 @@ static void tell(struct membership *m, const struct neighbour *neighbour)
     membership_send(m, &datagram);
 }
 
-/* Send the fault to each neighbour that does not know it. Return false when all know it. */
+/* Send the fault to each neighbour that has not confirmed it. Return false if all neighbours
+ * have. */
 static bool tell_all(struct membership *m)
 {
     bool told = false;
@@ -147,7 +149,7 @@ static bool tell_all(struct membership *m)
     return told;
 }
 
-/* Begin the abort; a fault before this one remains. */
+/* Abort the run for a fault, unless the run is already aborted for an earlier fault. */
 static void begin_abort(struct membership *m, const struct control_fault *fault, int64_t now_ns)
 {
     if (m->aborted)
@@ -158,7 +160,8 @@ static void begin_abort(struct membership *m, const struct control_fault *fault,
     tell_all(m);
 }
 
-/* Return a fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
+/* Make the fault that this node reports of the node `node`, which last entered the barrier
+ * `last_epoch`. */
 static struct control_fault fault_of(const struct membership *m, uint32_t node, uint32_t last_epoch)
 {
     return (struct control_fault){
@@ -190,8 +193,8 @@ static bool receive_abort(struct membership *m, struct neighbour *sender,
 
 /* --- the barrier --- */
 
-/* Return whether a barrier uses the tree; the first barrier does not, as its values decide on the
- * tree. */
+/* Return whether a barrier uses the binomial tree. The first barrier does not, since its values
+ * decide whether the tree is used. */
 static bool by_tree(const struct membership *m, uint32_t epoch)
 {
     return m->crowded && epoch > 0;
@@ -202,14 +205,15 @@ static uint32_t rounds_of(const struct membership *m, uint32_t epoch)
     return m->rounds * (by_tree(m, epoch) ? 2 : 1);
 }
 
-/* The recipient of this node's arrival in a round, and the node whose arrival ends the round;
- * DATAGRAM_NONE: none. */
+/* Partners of this node in a round of a barrier: the recipient of its arrival, and the node whose
+ * arrival ends the round; DATAGRAM_NONE: none. */
 struct partners {
     uint32_t to;
     uint32_t from;
 };
 
-/* In the tree a round covers the edge between a child and its parent, 2^k before the child. */
+/* Return this node's partners in a round of a barrier. In the tree, a round covers the edges
+ * between children and their parents, whose index is 2^k lower. */
 static struct partners partners_of(const struct membership *m, uint32_t epoch, uint32_t round)
 {
     struct partners partners = {DATAGRAM_NONE, DATAGRAM_NONE};
@@ -267,8 +271,9 @@ static void send_arrival(struct membership *m, uint32_t epoch, uint32_t round)
     membership_send(m, &arrival);
 }
 
-/* Advance through the rounds for which arrivals have come, from the present round, which
- * `has_begun` or not. After the first barrier all nodes' properties are known. */
+/* Advance to the first round whose arrival has not come yet, and begin each round on the way;
+ * `has_begun`: the present round was begun already. At the end of the first barrier, store what its
+ * values say of all nodes. */
 static void advance(struct membership *m, bool has_begun, int64_t now_ns)
 {
     const int64_t *said = membership_values(m)->maximum;
@@ -319,7 +324,8 @@ void membership_enter(struct membership *m, const struct barrier_values *mine, i
     advance(m, false, now_ns);
 }
 
-/* Return false if the datagram can't be from a node of this run that is in step. */
+/* Handle an arrival or a question of a barrier; return false if the datagram cannot be from a node
+ * of this run that is in this barrier or the one before or after. */
 static bool receive_barrier(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
     uint32_t epoch = datagram->epoch, round = datagram->round, slot = epoch % MEMBERSHIP_SLOTS;
@@ -355,7 +361,8 @@ static bool receive_barrier(struct membership *m, const struct datagram *datagra
 
 /* --- receiving --- */
 
-/* Handle a neighbour with the nonce of an unknown process. */
+/* Store the nonce of a neighbour's process, and send HELLO. If the neighbour had another nonce
+ * before, its process was replaced, and the run is aborted. */
 static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64_t nonce,
                        int64_t now_ns)
 {

@@ -39,8 +39,8 @@ void input_close(struct input *input)
     free(input);
 }
 
-/* poll() tells whether a read would wait. O_NONBLOCK would change the file for other processes that
- * share it, as a shell shares its terminal. */
+/* Each read follows a poll(), so that it does not block. O_NONBLOCK would change the open file also
+ * for other processes that share it, such as a shell that shares its terminal. */
 int input_read(struct input *input, struct err *err)
 {
     struct pollfd ready = {.fd = input->fd, .events = POLLIN};

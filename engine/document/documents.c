@@ -211,8 +211,8 @@ static const struct option plan_keys[] = {
 };
 static const struct option plan_element = {KEY_ELEMENT(doc_plan, plan_keys)};
 
-/* Complete parts from their trial. A part's options are those of its transport; a trial with a
- * transport that is not in this build is refused when it begins. */
+/* Set the absent keys of a trial's parts to the trial's values. A part gets the options of its
+ * transport; a trial whose transport is not in this build is rejected when the trial begins. */
 static void complete_trial(struct doc_trial *trial, const struct transport *const *transports)
 {
     if (!trial->has_latency)

@@ -15,7 +15,8 @@
 #define PCI_SHAPE HEX HEX HEX HEX ":" HEX HEX ":" HEX HEX "." HEX
 #define LOWER_MAX 16 /* maximum depth of stacked devices; more are a loop */
 
-/* Return whether a device is `below`, or sits on it directly or through other devices. */
+/* Return whether a device is the device `below`, or is stacked on it, directly or through other
+ * devices. */
 static bool leads_to(const struct guard_map *map, const struct guard_link *link, int below)
 {
     for (int i = 0; link && i < LOWER_MAX; i++) {
@@ -26,7 +27,8 @@ static bool leads_to(const struct guard_map *map, const struct guard_link *link,
     return false;
 }
 
-/* Write why the use of a device blocks it: "carries the IPv4 default route"; "": it does not. */
+/* Write the reason why a device is blocked by the routes that use it: "carries the IPv4 default
+ * route"; "": not blocked. */
 static void find_use(const struct guard_map *map, const struct guard_link *device, char *text,
                      size_t size)
 {
@@ -46,7 +48,8 @@ static void find_use(const struct guard_map *map, const struct guard_link *devic
     }
 }
 
-/* Write why a device's kind or master blocks it; "": it does not. A VRF shares routes, no cable. */
+/* Write the reason why a device is blocked by its kind or its master (bridge, bond); "": not
+ * blocked. A VRF is no reason, because its devices share routes but no cable. */
 static void find_kind(const struct guard_map *map, const struct guard_link *device, char *text,
                       size_t size)
 {
@@ -108,7 +111,8 @@ static void add_interface(struct guard_interfaces *interfaces, const char *name)
         snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
 }
 
-/* Add the interfaces of the device whose folder in /sys is `device`. Virtio adds a bus level. */
+/* Add the interfaces of the device whose folder in /sys is `device`. For virtio they are one level
+ * deeper. */
 static void add_device(const char *device, struct guard_interfaces *interfaces)
 {
     glob_t found;
@@ -230,7 +234,8 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
     return code;
 }
 
-/* Arguments have nested devices (net_failsafe) in parentheses, and lists in brackets. */
+/* Device arguments may contain nested devices (net_failsafe) in parentheses, and lists in brackets;
+ * the check splits at these characters, too. */
 int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rules *rules,
                      struct err *err)
 {

@@ -21,7 +21,7 @@
 #define DUMP_TRIES 10
 #define WIDE_BITS 16 /* of a prefix: longer ones cover too little to count */
 
-/* State of a reading of links and routes. */
+/* State while the links and routes of a namespace are read into a map. */
 struct reading {
     struct guard_map *map;
     int fd;
@@ -33,7 +33,8 @@ struct reading {
 
 /* --- the map --- */
 
-/* Append an element. A host has tens of devices, seldom thousands, so a reallocation each is cheap.
+/* Append an element to an array of the map. A host has tens of devices, seldom thousands, so that
+ * one reallocation per element is cheap.
  */
 static int append(void **array, size_t *count, const void *element, size_t size)
 {
@@ -178,10 +179,10 @@ static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const c
     return code == 0 && !device && !hops ? guard_map_add_use(map, ANY_DEVICE, what) : code;
 }
 
-/* Add default routes, and partial routes, which may cover one together. Overlapping routes count
- * twice, which blocks more, never less. A route to half of all addresses counts as a default route
- * (VPN clients set two such routes), and so does IPv6's 2000::/3, which holds all assigned
- * addresses.
+/* Add a route to the map, if it is a default route, or a partial route: several of these may
+ * together replace a default route. Overlapping routes count twice, which blocks more, never less.
+ * A route to half of all addresses counts as a default route (VPN clients set two such routes), and
+ * so does IPv6's 2000::/3, which holds all assigned addresses.
  */
 static int add_route(const struct nlmsghdr *message, void *data)
 {
@@ -212,8 +213,8 @@ static int add_route(const struct nlmsghdr *message, void *data)
     return code;
 }
 
-/* Read links and routes; start again where the kernel interrupted a dump. Partial routes are uses
- * where they cover half of all addresses together. */
+/* Read the links and routes of the thread's namespace; start again if the kernel interrupted a
+ * dump. Add partial routes as a use if together they cover half of all addresses. */
 static int read_here(struct reading *reading)
 {
     struct guard_map *map = reading->map;
@@ -249,8 +250,9 @@ static int add_found_route(const struct nlmsghdr *message, void *data)
     return route->rtm_type == RTN_UNICAST ? add_hops(reading->map, message, reading->what) : 0;
 }
 
-/* Add the use for each device by which an address is reached; none where there is no route. The
- * lookup returns all next hops of the route, not only the one that this address hashes to. */
+/* Add the use `what` for each device by which the kernel routes to an address; nothing if there is
+ * no route. The lookup returns all next hops of a multipath route, not only the next hop for this
+ * address. */
 static int add_way_to(struct reading *reading, int family, const void *address, const char *what)
 {
     struct netlink_request request;

@@ -52,7 +52,7 @@ int node_fail(struct node *node, int code)
     return -ECANCELED;
 }
 
-/* Report the node that is missing, or gave up, once. */
+/* Report, once, the fault of the node that is missing or gave up. */
 static void report_fault(struct node *node, const struct control_fault *fault)
 {
     const char *who = node_name_of(node, fault->node);
@@ -158,7 +158,8 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
     return node->end == NODE_GOES_ON ? 0 : -ECANCELED;
 }
 
-/* Read the next document that is no heartbeat. Return 1; 0: there is none yet; -ECANCELED. */
+/* Read the next document that is no heartbeat. Return 1; 0: no document has arrived yet;
+ * -ECANCELED: the run must end. */
 static int next_document(struct node *node, struct document **document)
 {
     int rc;
@@ -217,8 +218,8 @@ void set_thread_priority(struct node *node, bool claims)
     (void)reserve_cores(precedence);
 }
 
-/* Answer datagrams until the barrier is over, or none has come for spin_ns; node_turn() waits for
- * the rest. */
+/* Poll for datagrams and answer them, until the barrier is over or no datagram has come for
+ * spin_ns. If the barrier is not over then, the caller waits in node_turn(). */
 static enum barrier_state spin_in_barrier(struct node *node)
 {
     int64_t now_ns = clock_now();

@@ -88,8 +88,9 @@ static int read_job(struct node *node)
     return index_places(node);
 }
 
-/* Set the number of queues of each port, as the port says or by the number of cores: a PCI device
- * may have fewer; one queue is enough for a kernel interface or a pipe. Then start the workers. */
+/* Set the number of queues of each port, and start the workers. The number is the port's setting,
+ * or follows from the number of cores. A PCI device may have fewer queues; a kernel interface or a
+ * pipe gets one. */
 static int start_workers(struct node *node)
 {
     const struct doc_node *self = &node->job->nodes[node->self];
@@ -186,7 +187,8 @@ static int say_hello(struct node *node, const uint8_t public_key[crypto_box_PUBL
 
 /* --- peers --- */
 
-/* Read the run's key: it is in the document (by hand), or sealed to this node's hello. */
+/* Read the run's key from the peers document: in plain text (a run started by hand), or sealed with
+ * the public key of this node's hello. */
 static int open_key(struct node *node, const struct doc_peers *doc, const uint8_t *public_key,
                     const uint8_t *secret_key)
 {
@@ -246,8 +248,9 @@ static int join_peers(struct node *node, const struct doc_peers *doc)
 
 /* --- the common clock, ready --- */
 
-/* Wait for the offset to node 0's clock, which takes some exchanges. A node without an offset runs
- * without a common clock, and reports so. Refuse ptp where the kernel has no bound. */
+/* Wait until the offset to node 0's clock is measured, which takes some exchanges. A node without
+ * an offset continues without a common clock, and reports this. With clock mode ptp, fail if the
+ * kernel has no error bound. */
 static int await_clock(struct node *node)
 {
     int64_t deadline_ns = clock_now() + CLOCK_WAIT_NS;

@@ -48,7 +48,7 @@ static int choose_transports(struct node_port *port, struct err *err)
 
 /* --- opening and closing --- */
 
-/* Return a number as JSON; null: 0, which means unknown. */
+/* Return a number as JSON; null if it is 0, which means unknown. */
 static json_t *known(uint64_t number)
 {
     return number > 0 ? record_u64(number) : json_null();
@@ -81,7 +81,7 @@ static void report_port(struct node *node, const struct node_port *port,
             {"gid_index", rdma ? record_count(facts->gid_index) : NULL}));
 }
 
-/* Update the line rate and the address, which has it for partners. */
+/* Update a port's line rate, and its address data, from which partners read the line rate. */
 static void learn_line(struct node_port *port, const struct port_facts *facts)
 {
     port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts->link_bps;
@@ -112,8 +112,9 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     return 0;
 }
 
-/* Report connections that did not prove the run's key, when their number has doubled since the last
- * report, so that a flood does not fill the records; `all`: the rest, when the port is closed. */
+/* Write a record about connections that did not prove the run's key, if their number has doubled
+ * since the last such record: a flood of connections must not fill the records. `all`: also if it
+ * has not doubled, when the port is closed. */
 static void report_rejected(struct node *node, struct node_port *port,
                             const struct port_facts *facts, bool all)
 {
@@ -142,9 +143,9 @@ static void close_opening(struct node *node, struct node_port *port, struct port
     opening->open = NULL;
 }
 
-/* Leave a port to another transport. An independent device stays open: closing a memif would
- * disconnect its other end at each change, and DPDK 22.11 disconnects and connects it in a thread
- * of its own while others use it. */
+/* End the use of a port in its present transport, and close the port, so that another transport can
+ * use it. An independent device stays open: closing a memif would disconnect its other end at each
+ * change, and DPDK 22.11 does this in a thread of its own while other threads use the device. */
 static void leave_port(struct node *node, struct node_port *port)
 {
     struct port_facts facts = {0};

@@ -43,7 +43,7 @@ static int check_named(const struct cores_ask *ask, struct err *err)
     return 0;
 }
 
-/* Decide whether workers poll, by the rules in the header. */
+/* Decide whether workers poll or sleep, by the rules in cpu_placement.h. */
 static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
 {
     bool spare = ask->usable_count > (ask->named_count > 0 ? ask->named_count : 1);
@@ -61,8 +61,8 @@ static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
     return 0;
 }
 
-/* Assign a free core to each lane: a named one, else the last one, if possible on its NUMA node.
- * Lanes share workers when no core is free. */
+/* Assign a free core to each lane, if possible on the NUMA node of the lane's port: of the named
+ * cores, else of all cores from the last one. Lanes share workers if no core is free. */
 static void deal(struct cores_choice *choice, const struct cores_ask *ask)
 {
     size_t count = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
@@ -141,7 +141,8 @@ static int numa_of_core(int core)
     return numa;
 }
 
-/* Read the cores of this process's cpuset: those that remain of a mask of all cores. */
+/* Read the cores of this process's cpuset: set a mask of all cores, and read the cores that the
+ * kernel left in it. */
 static int widest(cpu_set_t *cores)
 {
     cpu_set_t before, every;

@@ -31,8 +31,8 @@ void *netlink_begin(struct netlink_request *request, uint16_t type, uint16_t fla
     return mnl_nlmsg_put_extra_header(header, fixed_bytes);
 }
 
-/* Check a message. Ends and errors begin with an errno, which is returned; an answer must have its
- * fixed part, followed by complete attributes. */
+/* Check a received netlink message. Return the errno of an end or error message; an answer must
+ * have its fixed part, followed by complete attributes. */
 static int check(const struct nlmsghdr *message, size_t fixed_bytes)
 {
     const struct nlattr *attribute = mnl_nlmsg_get_payload_offset(message, fixed_bytes);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Write the path of a function with a format and arguments into `whole`. */
+/* Write into `whole` the path that a function got as a format with arguments. */
 #define FORMAT(whole, format)                                                                      \
     do {                                                                                           \
         va_list args;                                                                              \

@@ -3,7 +3,8 @@
 
 #define CLOCKS_NS 1000000 /* maximum difference of the clocks of two ends */
 
-/* Counts a frame with a number below the greatest one; returns whether it is delivered. */
+/* Classify and count a frame whose sequence number is below the largest received one; return
+ * whether the frame is delivered. */
 static bool judge_earlier(struct receiver_stream *stream, struct sequence_past *past,
                           uint32_t sequence)
 {
@@ -15,8 +16,9 @@ static bool judge_earlier(struct receiver_stream *stream, struct sequence_past *
     return verdict == SEQUENCE_REORDERED;
 }
 
-/* Counts a frame that is not the next, or begins a word of the sequence window. Its data beside the
- * stream's cache line are in no near cache, so as few branches as possible depend on them.
+/* Classify and count a frame that is not the next in sequence, or whose number is a multiple of 64.
+ * The data that this needs beside the stream's cache line are in no near cache, so as few branches
+ * as possible depend on them.
  *
  * A frame was sent at its stamp, unless that is in the future or before the stamp of an earlier
  * frame. Stamps show how much time the sender had for the numbers up to this one, also when frames

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The work of a lane of frames in its phase: timers, unexpected frames, and counts.
+ * Work of a lane of frames during a phase, except for the hot path: timers, unexpected frames, and
+ * counts.
  */
 #include "frame_lane.h"
 
@@ -24,7 +25,7 @@ static int64_t send_nothing(struct frame_lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
-/* Ends sending, and keeps how many of the load's frames were not sent until then. */
+/* End the sending of the load, and store how many frames of the load were not sent. */
 static void end_sending(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
@@ -41,7 +42,8 @@ static void end_sending(struct frame_lane *lane, int64_t now_ns)
     frame_flush_later(lane, now_ns - FRAME_FLUSH_NS);
 }
 
-/* Begins the next burst, a gap after the one that was sent whole. False: there is none. */
+/* Begin the next burst, one gap after the burst that was sent completely; return false if there is
+ * no further burst. */
 static bool next_burst(struct frame_lane *lane, int64_t now_ns)
 {
     struct sender *sender = &lane->sender;
@@ -55,9 +57,9 @@ static bool next_burst(struct frame_lane *lane, int64_t now_ns)
     return true;
 }
 
-/* Handles the lane's timers: start, fall of the load, stop, probes, measuring. A worker that wakes
- * after the stop still sends the frames that were due before it, within catch_up; a burst goes on
- * until it is whole, unless the stop was moved. */
+/* Handle the lane's timers: start, fall of the load, stop, probes, measuring. A worker that wakes
+ * after the stop still sends the frames that were due before the stop, up to catch_up frames. A
+ * burst is completed after the stop, unless the worker has set an earlier stop. */
 static void timer(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
@@ -163,8 +165,8 @@ static bool tags_resemble(uint16_t a, uint16_t b, bool whole)
     return whole ? a == b : __builtin_popcount(a ^ b) <= 1;
 }
 
-/* Classifies a frame by its signature, and a frame whose signature is damaged by the fields that
- * still match. A damaged tag may differ in one bit: the tags of load and probes differ in eight. */
+/* Classify a frame by its signature; if the signature is damaged, by the fields that still match. A
+ * damaged tag may differ in one bit: the tags of load and probes differ in eight. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
 {
     struct receiver *receiver = &lane->receiver;
@@ -205,8 +207,8 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
 
 /* --- counts -----------------------------------------------------------------------------------*/
 
-/* Sums the streams of a flow into its live counts. Counts of sent streams follow from their
- * sequences: whole rounds of the list of sizes, and part of one. */
+/* Sum the counts of a flow's streams into the flow's live counts. The counts of sent streams follow
+ * from their sequence numbers: whole rounds of the list of sizes, and part of one round. */
 static void sum_streams(const struct frame_lane *lane, uint32_t number, struct flow_side *side)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -259,7 +261,8 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
         *(*marks == 0 ? &side->window.open : &side->window.close) = side->live;
 }
 
-/* Accounts the next flows, of at most so many streams; true: all flows are accounted now. */
+/* Update the counts of the next flows, of at most `most` streams in total; return true if all flows
+ * are up to date now. */
 static bool account_some(struct frame_lane *lane, uint32_t most)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -278,8 +281,8 @@ static bool account_some(struct frame_lane *lane, uint32_t most)
     return true;
 }
 
-/* Sets the intended frames of each flow: those sent, and those not sent, which are divided in the
- * order in which the flows would have sent them. */
+/* Set the number of intended frames of each flow: its sent frames, and its share of the frames that
+ * were not sent. These are divided in the order in which the flows would have sent them. */
 static void account_intended(struct frame_lane *lane)
 {
     const struct sender *sender = &lane->sender;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The making of a lane of frames, and the begin of its phase.
+ * Creation of a lane of frames, and the begin of its phase.
  */
 #include "frame_lane.h"
 
@@ -20,7 +20,7 @@
 
 /* --- turns -----------------------------------------------------------------------------------*/
 
-/* Frame of a flow, due at a time from 0 to 1 of one round. */
+/* Turn of a flow, due at a time from 0 to 1 of one round. */
 struct turn {
     double due;
     uint32_t flow;
@@ -35,7 +35,7 @@ static int compare(const void *a, const void *b)
     return (x->flow > y->flow) - (x->flow < y->flow);
 }
 
-/* Returns the turns of a flow in a round of so many: exactly its share if the table has the room.
+/* Return the number of turns of a flow in a round of `round` turns, at least 1.
  */
 static uint64_t turns_of(const struct lane_flow *flow, uint64_t round)
 {
@@ -94,7 +94,8 @@ void frame_lane_free(struct frame_lane *lane)
 
 /* --- sizes ------------------------------------------------------------------------------------*/
 
-/* Makes the lane's different sizes and their order from the phase's list of frame or message sizes.
+/* Compute the lane's table of distinct frame sizes, and their order, from the phase's list of frame
+ * or message sizes.
  */
 static int make_sizes(struct frame_lane *lane, struct err *err)
 {
@@ -135,9 +136,9 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
     return 0;
 }
 
-/* Returns how many frames so many flows send in this phase; UINT64_MAX: until the stop. Of a
- * transfer each sends whole frames until it has moved its bytes; of several sizes each of its
- * streams moves its part of them. */
+/* Return how many frames `flows` flows send in this phase; UINT64_MAX: until the stop. In a
+ * transfer each flow sends whole frames until it has sent its bytes; with several sizes, each
+ * stream of the flow sends an equal part of the bytes. */
 static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 {
     const struct phase *phase = lane->lane.request.phase;
@@ -163,13 +164,14 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 
 /* --- flows, streams and their memory -----------------------------------------------------------*/
 
-/* A part of the lane's memory, which is one piece of zeros; its pages are touched when used. */
+/* One array in the lane's memory, which is a single zeroed allocation; its pages are touched when
+ * they are used. */
 struct part {
     void *at; /* address of the pointer to it, which stays NULL if the part is empty */
     size_t count, size;
 };
 
-/* Allocates parts, each of which begins at a cache line. */
+/* Allocate the lane's arrays in one block, each array at the begin of a cache line. */
 static int allocate(struct frame_lane *lane, const struct part *parts, size_t count)
 {
     size_t bytes = CACHE_LINE;
@@ -195,12 +197,12 @@ static void swap(struct sender_stream *a, struct sender_stream *b)
     b->place = place;
 }
 
-/* Makes the streams of the lane's flows; those that are sent, in the order of sending. If flows
- * send in turn, the streams of all flows with one UDP source port come before those with the next.
- * Otherwise they are shuffled (Fisher-Yates) by the configuration's seed, so the order is the same
- * in every run. If a flow's frames do not divide by its streams, streams with one frame more come
- * first, because the last round is theirs alone. A forwarder finds its streams by UDP source port,
- * so they are not moved. */
+/* Make the streams of the lane's flows; sent streams are stored in their sending order. If flows
+ * send in rotation, the streams of all flows with one UDP source port come before the streams with
+ * the next port. Otherwise streams are shuffled (Fisher-Yates) by the configuration's seed, so the
+ * order is the same in every run. If a flow's streams cannot all have the same number of frames,
+ * the streams with one frame more come first, because only these send in the last round. A
+ * forwarder's streams are not moved, because it finds them by UDP source port. */
 static int make_streams(struct frame_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -275,7 +277,8 @@ static int make_streams(struct frame_lane *lane)
     return turns_make(&sender->turns, request->flows, flows);
 }
 
-/* Resolves partners, and sets how far ahead of the expected number their frames can be. */
+/* Resolve the partners' addresses, and compute the limit on jumps of their frames' sequence numbers
+ * (struct sequence_limit). */
 static int meet_partners(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -312,7 +315,7 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     return 0;
 }
 
-/* Names the variants in use, for the records. */
+/* Write the names of the hot-path variants in use, for the records. */
 static void describe(struct frame_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -340,7 +343,7 @@ static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
     return lane->start_ns;
 }
 
-/* Documents have checked the rest. */
+/* Check the rules for a request that the parser of documents (documents.c) does not check. */
 static int check_request(const struct lane_request *request, const struct frame_conf *conf,
                          struct err *err)
 {
@@ -429,8 +432,8 @@ void frame_lane_build(struct frame_lane *lane)
 
 /* --- begin ------------------------------------------------------------------------------------*/
 
-/* Begins the phase. The pace begins at a seeded random time of its first interval, so that the
- * senders of a phase are not synchronous; it counts bits at layer 1, or frames. */
+/* Begin the phase of a lane. The pace begins at a seeded random time of its first interval, so that
+ * the senders of a phase are not synchronous; it counts bits at layer 1, or frames. */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames that are answered, one by one: latency probes beside the load, and ping-pong, each message
- * of which is one frame of headers, signature and the message's bytes. The destination sends them
- * back with a tag of their own. Nothing is sent again: what does not come back in time is lost. Not
- * a hot path.
+ * Single frames that are answered: latency probes in addition to the load, and ping-pong messages,
+ * each of which is one frame of headers, signature and the message's bytes. The destination returns
+ * each frame as an answer with another tag. Nothing is retransmitted: a frame without an answer in
+ * time is lost. This is no hot path.
  */
 #include "frame_lane.h"
 
@@ -21,7 +21,7 @@ void frame_write_head(const struct frame_lane *lane, const struct frame_single *
     signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
 }
 
-/* Sends a frame; false: the device had no room. */
+/* Send one frame; return false if the device had no room. */
 static bool send(struct frame_lane *lane, const struct frame_single *single)
 {
     struct frame_template head;
@@ -34,7 +34,8 @@ static bool send(struct frame_lane *lane, const struct frame_single *single)
     return false;
 }
 
-/* Sends a probe or an answer. If the line is full, the load sends less by its cost. */
+/* Send a probe or an answer and count it. If the line has no room for both, the load sends less by
+ * the cost of this frame. */
 static bool send_probe(struct frame_lane *lane, const struct frame_single *single)
 {
     if (!send(lane, single))
@@ -116,7 +117,8 @@ int64_t frame_pingpong(struct frame_lane *lane, int64_t now_ns)
     return next_ns;
 }
 
-/* Measures the answer to a probe, or to a message, of the same size; false: it is forged. */
+/* Measure the round trip of the answer to a probe or message; return false if the answer is forged
+ * or has another size than its message. */
 static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 {
     struct prober *prober = &lane->prober;
@@ -134,7 +136,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 
 /* --- the destination's end --- */
 
-/* Sends a received frame of a flow back to its source. */
+/* Send a received frame of a flow back to the flow's source as an answer. */
 static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen)
 {
     const struct frame_single single = {
@@ -149,7 +151,8 @@ static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_se
     (void)send_probe(lane, &single);
 }
 
-/* Checks the sequence of a received message as of a load's frame, and answers it once. */
+/* Classify a received ping-pong message by its sequence number, like a frame of a load; answer and
+ * count it if it is delivered. */
 static void take_message(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen,
                          int64_t now_ns)
 {

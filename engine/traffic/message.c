@@ -23,7 +23,8 @@ void message_payload_init(void)
         message_payload[i] = message_payload[i - MESSAGE_PERIOD];
 }
 
-/* Returns the number of bytes that differ: nearly always 0, so the whole is compared first. */
+/* Return the number of bytes in which two buffers differ. It is nearly always 0, so the whole
+ * buffers are compared first. */
 static uint64_t differ_bytes(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
     uint64_t count = 0;
@@ -87,7 +88,7 @@ static void account(struct message_stream *stream, size_t bytes, uint64_t wrong)
     }
 }
 
-/* Returns whether a header is of this stream, with any number and length of its message. */
+/* Return whether a header belongs to this stream, whatever the number and length of its message. */
 static bool is_of(const struct message_stream *stream, struct message_header here)
 {
     struct message_header due = message_cursor_header(&stream->at, &stream->script);
@@ -97,8 +98,9 @@ static bool is_of(const struct message_stream *stream, struct message_header her
     return memcmp(&here, &due, sizeof here) == 0;
 }
 
-/* Checks a complete header. A header of this stream, but of another message than the due one, is
- * misplaced: messages are out of order, or missing. The due message stays the same. */
+/* Check a complete received header. A header of this stream, but of another message than the
+ * expected one, is misplaced: messages are out of order, or missing. The expected message stays the
+ * same. */
 static void judge_header(struct message_stream *stream)
 {
     struct message_header due = message_cursor_header(&stream->at, &stream->script);
@@ -115,7 +117,8 @@ static void judge_header(struct message_stream *stream)
         stream->side->reordered++;
 }
 
-/* Checks the next bytes of the present message, or of the end mark; returns how many. */
+/* Verify the next received bytes of the present message or of the end mark; return how many bytes
+ * were used. */
 static size_t feed_message(struct message_stream *stream, const uint8_t *data, size_t bytes)
 {
     struct message_cursor *at = &stream->at;
@@ -167,8 +170,8 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
 
 /* --- whole messages --- */
 
-/* Returns whether nine words of the payload are right: the last, and one in each eighth, at a place
- * that moves by one word with each message. */
+/* Return whether nine words of a message's payload are correct: the last one, and one in each
+ * eighth, at a place that moves by one word with each message. */
 static bool samples_right(const struct message_stream *stream, const uint8_t *data, uint32_t bytes)
 {
     uint32_t payload = bytes - MESSAGE_HEADER_BYTES, sector = payload / SAMPLES;

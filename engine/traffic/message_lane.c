@@ -15,7 +15,8 @@
 #define GATHER_MOST (256.0 * 1024) /* bytes */
 #define CATCH_UP_MOST 4e9          /* bytes: a pace counts bytes in 32 bits */
 #define CHECK_NS (10 * NS_PER_MS)  /* between messages of a connectivity check */
-/* Unreliable service: a probe may wait in queues on its way. */
+/* Time after which a probe over an unreliable service counts as lost; it may wait in queues on its
+ * way. */
 #define PROBE_TIMEOUT_NS (500 * NS_PER_MS)
 
 /* --- preparation --- */
@@ -92,7 +93,7 @@ static void pair_ends(struct message_lane *lane)
         pair(lane, i, i);
 }
 
-/* Makes the ends of all streams, and the lists and the prober of the phase's traffic. */
+/* Make the ends of all streams of a lane, the tables of its flows, and its prober. */
 static int make_ends(struct message_lane *lane, const struct message_plan *plan)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -124,8 +125,8 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     return lane->schedules ? 0 : prober_make(&lane->prober, &lane->lane, lane->probe_fps, NULL);
 }
 
-/* Checks what every transport of messages has in common. The document has sizes and a load: without
- * them it is invalid (document/documents.c). */
+/* Check a request against the rules that all transports of messages share. Sizes and a load are
+ * present: documents.c rejects a document without them. */
 static int check(const struct message_lane *lane, const struct message_plan *plan, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -212,9 +213,9 @@ static bool is_at_end(const struct message_end *out)
     return at->position == 0 && (out->stopping || at->length == 0);
 }
 
-/* Chooses a flow's pace, which may catch up with one second of load after a full stream or a lost
- * core. Due bytes are sent in whole segments, or in single bytes if messages may be shorter, so
- * that no message waits. */
+/* Set a flow's pace, which may catch up with one second of load after the stream was full or the
+ * core was taken away. Due bytes are sent in whole segments; if messages may be shorter than a
+ * segment, in any number of bytes, so that no message waits. */
 static void set_pace(const struct message_lane *lane, struct message_flow *flow)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -250,8 +251,9 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
         flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
 }
 
-/* Returns the bytes that a forwarder may send. Its intended load is what it has received, and the
- * end mark ends it. In the middle of a message it sends whole segments, because more bytes follow.
+/* Return how many bytes a forwarder may send. The bytes that it has received are its intended load,
+ * up to the end mark. In the middle of a message it sends whole segments, because more bytes
+ * follow.
  */
 static uint64_t follow(struct message_end *out, uint32_t segment)
 {
@@ -263,7 +265,7 @@ static uint64_t follow(struct message_end *out, uint32_t segment)
     return in->at.position > 0 && !in->ending ? ahead - ahead % segment : ahead;
 }
 
-/* Sends the bytes that the flow's load allows now; returns when the next are due. */
+/* Send the bytes of a flow that are due now; return the time at which the next bytes are due. */
 static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, int64_t now_ns)
 {
     unsigned first = (unsigned)(flow - lane->flows) * lane->stride;
@@ -332,20 +334,21 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
 
 /* --- messages with answers --- */
 
-/* Returns the end that sends a flow's probes or ping-pong messages. */
+/* Return the stream end that sends a flow's probes or ping-pong messages. */
 static struct message_end *asking_end(const struct message_lane *lane, uint32_t flow)
 {
     return message_lane_end(lane, (flow + 1) * lane->stride - 1);
 }
 
-/* Sends the present message, or its rest; returns the bytes. */
+/* Send the present message of an end, or the rest of this message; return the number of sent
+ * bytes. */
 static uint64_t post_one(struct message_end *out, int64_t now_ns)
 {
     return out->lane->hooks->post(out, out->stream.at.length - out->stream.at.position, now_ns);
 }
 
-/* Answers each received message. Messages that an unreliable service lost, or delivered behind a
- * later one, get no answer. */
+/* Send a reply to each received probe or ping-pong message. A message that an unreliable service
+ * lost, or delivered after a later one, gets no reply. */
 static void send_replies(struct message_end *out, int64_t now_ns)
 {
     const struct message_stream *in = &out->pair->stream;
@@ -359,14 +362,14 @@ static void send_replies(struct message_end *out, int64_t now_ns)
     out->stopping |= in->ended && out->stream.at.sequence == in->at.sequence;
 }
 
-/* Sends the message that a flow has just begun. */
+/* Send the ping-pong message that a flow has just begun. */
 static void send_message(struct lane *base, uint32_t flow)
 {
     (void)post_one(asking_end((struct message_lane *)base, flow), clock_now());
 }
 
-/* Measures the received answers to a flow's probes or messages; a damaged answer does not count.
- * Over an unreliable service, gives up probes that took too long. */
+/* Measure the round trips of the received answers to a flow's probes or messages; a damaged answer
+ * does not count. Over an unreliable service, give up probes that took too long. */
 static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
@@ -389,8 +392,8 @@ static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_n
         (void)post_one(out, now_ns);
 }
 
-/* Sends the due probes, or ping-pong messages, and ends their streams when all are answered after
- * the stop; returns when the next is due. */
+/* Send the probes or ping-pong messages that are due, and end their streams after the stop, once
+ * all are answered; return the time at which the next is due. */
 static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
@@ -458,7 +461,7 @@ static void begin(struct message_lane *lane)
  * moved in the listed order. A message is sent in one or several pieces, each with a header, and
  * its payload directly from and into the rank's memory. */
 
-/* Checks a received header: it must be that of the piece that is due. */
+/* Check that a received header is the header of the expected piece of a schedule's message. */
 static bool verify_header(struct message_end *in)
 {
     struct schedule_executor *executor = in->lane->lane.request.executor;
@@ -485,8 +488,8 @@ static uint32_t payload_to(uint32_t position)
     return position > MESSAGE_HEADER_BYTES ? position - MESSAGE_HEADER_BYTES : 0;
 }
 
-/* Sends or receives as much of an end's present message as possible, piece by piece. True:
- * something moved. */
+/* Send or receive as much of an end's present message as possible, piece by piece; return true if
+ * any byte was moved. */
 static bool move_message(struct message_end *end, const struct schedule_op *op, int64_t now_ns)
 {
     struct message_lane *lane = end->lane;
@@ -543,7 +546,8 @@ static bool move_message(struct message_end *end, const struct schedule_op *op, 
     return true;
 }
 
-/* Executes steps as long as their messages move; true: there is more to do at once. */
+/* Execute the steps of a schedule as long as their messages move; return true if there is more to
+ * do at once. */
 static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
@@ -581,7 +585,7 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 
 /* --- polling --- */
 
-/* Sends everything that is due; returns when the next is due. */
+/* Send all data of the lane that are due; return the time at which the next data are due. */
 static int64_t send_all(struct message_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane.request;

@@ -34,8 +34,8 @@ void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost)
     pace_restart(pace, from_ns + (int64_t)(cost * pace->ns_per_cost));
 }
 
-/* Returns the time for which a sleeping sender gathers frames: three quarters of those that it may
- * catch up with. The rest is a reserve for waking late. */
+/* Return the time for which a sleeping sender lets frames gather: until three quarters of the
+ * frames that it may catch up with are due. The rest is a reserve for a late wake-up. */
 static double gather_ns(const struct pace *pace, uint32_t cost)
 {
     uint32_t frames = MAX(pace->catch_up * 3 / 4, 1);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #define FLOWS_MAX 4096u /* 18 KB each and their stamps; with more none are probed */
-/* A probe that takes longer than this counts as lost; it counts as lost earlier if its flow sends
- * more probes in that time than there is room for stamps. */
+/* Time after which a probe without an answer counts as lost, in seconds; earlier if the flow sends
+ * more probes meanwhile than its log has room for stamps. */
 #define ANSWER_S 4.0
 #define ROOM_LEAST 64u
 #define ROOM_MOST 65536u
@@ -99,7 +99,7 @@ void prober_free(struct prober *prober)
 
 /* --- when probes leave --- */
 
-/* Returns a random number from 0 to below 1. */
+/* Return a random number of at least 0 and below 1. */
 static double draw(struct prober *prober)
 {
     return (double)(prng_next(&prober->random) >> 11) * 0x1p-53;
@@ -206,7 +206,7 @@ void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns)
 
 /* --- ping-pong --- */
 
-/* Returns whether a flow has a message in flight. */
+/* Return whether a flow has a ping-pong message in flight. */
 static bool is_in_flight(const struct prober *prober, uint32_t flow)
 {
     uint64_t left = prober_left(prober, flow);
@@ -214,7 +214,7 @@ static bool is_in_flight(const struct prober *prober, uint32_t flow)
     return left > 0 && prober_stamp(prober, flow, left - 1) != PROBER_ENDED;
 }
 
-/* Returns when a flow's message in flight counts as lost. */
+/* Return the time at which a flow's message in flight counts as lost. */
 static int64_t lost_ns(const struct prober *prober, uint32_t flow)
 {
     const struct lane_request *request = &prober->lane->request;

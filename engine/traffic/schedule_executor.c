@@ -11,8 +11,9 @@
 #include <string.h>
 
 #define PAGE 4096u
-/* The nearer caches hold no more than this: 500 repetitions of an allreduce of 4 KiB, each with its
- * own memory, took a fifth longer than in the same memory. */
+/* Maximum bytes of all memories of repetitions, which the nearer caches hold. With more, data come
+ * from farther caches: 500 repetitions of an allreduce of 4 KiB, each with its own memory, took a
+ * fifth longer than in one memory. */
 #define KEPT_BYTES (256u * 1024)
 #define SLICE_BYTES (4u << 20)   /* reduced or copied at a time */
 #define SLICE_OPERATIONS 480000u /* floating point operations at a time: about a millisecond */
@@ -24,10 +25,10 @@ static_assert(OPERATIONS_A_TURN == EXECUTOR_POINTS * 3, "three operations a poin
 
 /* --- making --- */
 
-/* Allocates the memory of the repetitions, in whole pages. If results are verified, as many
- * repetitions of a batch as fit have their own memory. It is touched now: no page fault is
- * measured, and the next rank of this node sees how much is left. The kernel would promise more
- * memory than there is, and kill a process that uses it. */
+/* Allocate the memory of the repetitions, in whole pages. If results are verified, as many
+ * repetitions of a batch as fit have their own memory. All pages are touched now, so that no page
+ * fault is measured, and the next rank of this node sees how much memory is left. The kernel would
+ * promise more memory than there is, and kill a process that uses it. */
 static int make_memory(struct schedule_executor *executor, struct err *err)
 {
     const struct schedule_options *options = &executor->phase->schedule;
@@ -131,8 +132,8 @@ int64_t executor_compute_ns(const struct schedule_executor *executor)
 
 /* --- between the messages --- */
 
-/* Runs the next slice of a local operation; true: it was the last. Without verification nothing is
- * reduced or copied. */
+/* Execute the next slice of a local operation; return true if the operation is complete. Without
+ * verification nothing is reduced or copied. */
 static bool operate(struct schedule_executor *executor, const struct schedule_op *op)
 {
     bool works = op->action == SCHEDULE_WORK;
@@ -160,7 +161,8 @@ static bool operate(struct schedule_executor *executor, const struct schedule_op
 
 /* --- repetitions, batches, the barrier --- */
 
-/* Opens the step that begins at operation `first`; at `limit` there is none. */
+/* Open the step that begins at the operation `first`, and count its sends and receives; `first`
+ * equal to `limit` opens an empty step. */
 static void open_step(struct schedule_executor *executor, size_t first, size_t limit)
 {
     executor->first = executor->end = first;
@@ -175,8 +177,9 @@ static void open_step(struct schedule_executor *executor, size_t first, size_t l
     executor->done = 0;
 }
 
-/* Measures the batch that has run, if any, and begins the barrier. Its bits say whether this rank
- * wants a next batch, and whether that counts. */
+/* Record the time of the batch that has run, if any, and begin the barrier between batches. The
+ * barrier's bits say whether this rank wants a next batch, and whether the next batch is
+ * measured. */
 static void begin_barrier(struct schedule_executor *executor)
 {
     const struct phase *phase = executor->phase;
@@ -209,8 +212,9 @@ static void begin_barrier(struct schedule_executor *executor)
     open_step(executor, executor->schedule.count, executor->op_count);
 }
 
-/* Verifies the result in one repetition's memory and fills it with input again. The barrier begins
- * after the last memory, so that no rank measures another rank's filling. */
+/* Verify the result in one repetition's memory, and fill this memory with input again. The barrier
+ * begins after the last memory, so that the filling at one rank delays no measured time of another
+ * rank. */
 static void verify_and_refill(struct schedule_executor *executor)
 {
     bool compute = executor->phase->schedule.compute;

@@ -10,7 +10,7 @@
 static struct fill table;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
 
-/* Makes the table from a fixed seed, so that it is the same on every machine. */
+/* Make the table of the fill from a fixed seed, so that the table is the same on every machine. */
 static void make(void)
 {
     uint64_t state = 0x5377697463686265, sum = 0;

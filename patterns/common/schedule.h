@@ -92,7 +92,7 @@ struct schedule {
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
 /**
- * @brief Return the number of iterations of a plan's NAS benchmark in its problem class; one
+ * @brief Return how many iterations the application kernel of a plan has at its problem size; one
  * repetition of the schedule is one iteration.
  *
  * @param plan Plan.
