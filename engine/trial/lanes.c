@@ -28,7 +28,7 @@
 
 /* --- settings of all ports, and of one --- */
 
-/* Return the time limit for the connection of partners. */
+/* Return the time limit for connecting a phase's lanes to their partners. */
 static int64_t timeout_ns(const struct phase_run *run)
 {
     return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
@@ -192,7 +192,7 @@ static int make_flows(struct phase_lane *lane)
 
 /* --- load --- */
 
-/* Return the bits at layer 1 of a frame; of a message their minimum. */
+/* Return the bits of one frame at layer 1; for a message, the min number of bits. */
 static double bits_each(const struct phase_lane *lane)
 {
     bool frames = transport_can(lane->transport, TRANSPORT_FRAMES);
@@ -290,8 +290,8 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
     return (uint64_t)trial->doc->id << 32 | (uint64_t)part << 24 | rank;
 }
 
-/* Request partners' addresses in the flows' order, up to ASKED_MOST at the same time. Return
- * -EAGAIN while some are missing. */
+/* Fetch the addresses of the partners in the order of the flows, with up to ASKED_MOST requests at
+ * the same time. Return -EAGAIN while some are missing. */
 static int fetch_partners(struct phase_lane *lane, struct err *err)
 {
     const struct trial *trial = lane->run->trial;
@@ -317,8 +317,8 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
     return lane->fetched == lane->flow_count ? 0 : -EAGAIN;
 }
 
-/* Return the name between nodes of a lane's blob. Names of ports' addresses (trial_blob_id) have
- * smaller trial numbers, and so differ. */
+/* Return the id under which nodes exchange a blob of a lane. The ids of ports' addresses
+ * (trial_blob_id) have smaller trial numbers, and so differ. */
 static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *key)
 {
     const struct phase_run *run = lane->run;
@@ -347,7 +347,7 @@ static int publish(void *context, const struct blob_key *key, const struct blob 
     return control_publish(lane->run->trial->node->control, blob_id(lane, key), blob);
 }
 
-/* Fetch a partner's blob; when the partner is on this node, it is in the own store. */
+/* Fetch a partner's blob; if the partner is on this node, the blob is in this node's own store. */
 static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
     const struct phase_lane *lane = context;
@@ -464,7 +464,8 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
 
 /* --- a phase's lanes --- */
 
-/* Make all lanes. Return -EAGAIN while partners' addresses are missing. */
+/* Make the lanes of all this node's ports in the phase. Return -EAGAIN while partners' addresses
+ * are missing. */
 static int prepare_lanes(struct phase_run *run, struct err *err)
 {
     int waiting = 0;
@@ -479,8 +480,8 @@ static int prepare_lanes(struct phase_run *run, struct err *err)
     return waiting;
 }
 
-/* Connect all lanes. Return 0 when all are ready; -EAGAIN: some wait for partners, of which `err`
- * may name one; -EINPROGRESS: some need more time themselves. */
+/* Connect all lanes of this node. Return 0 when all are ready; -EAGAIN: some wait for partners, and
+ * `err` may name one of these; -EINPROGRESS: some need more time, but wait for no partner. */
 static int connect_lanes(struct phase_run *run, struct err *err)
 {
     int waiting = 0;
@@ -538,8 +539,8 @@ int lanes_prepare(struct phase_run *run)
     return rc;
 }
 
-/* Store the first start, the last stop, the last arrival and the first fault of all queues in queue
- * 0's lane. */
+/* The lane of queue 0 gets the first start, the last stop, the last arrival and the first fault of
+ * all queues of its port. */
 void lanes_gather(struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {

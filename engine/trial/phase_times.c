@@ -78,7 +78,7 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 
 /* --- the start --- */
 
-/* Return the expected duration of this node's slowest sender. */
+/* Return how long the slowest sender of this node is expected to send in the phase. */
 static int64_t own_sending_ns(const struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -263,9 +263,10 @@ int phase_agree_end(struct phase_run *run, int rc)
     return rc;
 }
 
-/* A phase runs with the clock offset known at its start. After the phase, datagrams from before and
- * after it give a better estimate (run_clock.h): the shift in the middle of the window, which is
- * corrected afterwards, and a bound of the deviation from it within the window, which can't be. */
+/* A phase runs with the clock offset measured before its start. After the phase, datagrams from
+ * before and after it give a better estimate (run_clock.h). Its difference in the middle of the
+ * window is the shift, which results are corrected by. The deviation from it within the window
+ * cannot be corrected; the bound covers it. */
 struct phase_clock clock_of_phase(const struct phase_run *run)
 {
     struct control *control = run->trial->node->control;

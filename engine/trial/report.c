@@ -43,13 +43,14 @@ static json_t *rank_text(const struct phase_lane *lane, uint32_t rank)
     return json_string(rank_name(lane, rank));
 }
 
-/* Return a count as JSON; null: it is not counted. */
+/* Return a count as JSON; null if it was not counted. */
 static json_t *counted(bool known, uint64_t count)
 {
     return known ? record_u64(count) : json_null();
 }
 
-/* Return the difference of two counts as JSON; null: it is negative, or one is unknown. */
+/* Return the difference of two readings of a counter as JSON; null if it is negative, or a reading
+ * is unknown. */
 static json_t *since(int64_t before, int64_t after)
 {
     return record_count(count_rest(after, before));
@@ -79,7 +80,8 @@ static const struct lane_flow *receives(const struct phase_lane *lane)
     return lane->flows + lane->send_count;
 }
 
-/* Return the frames that flows sent or received, correct or not, as counters of the network show.
+/* Return the number of frames that flows sent or received, including incorrect frames, for
+ * comparison with the counters of network devices.
  */
 static uint64_t sum_frames(const struct lane_flow *flows, uint32_t count)
 {
@@ -140,7 +142,8 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"last_run_ns", run_time(run, side->last_ns)}, {"measures", measures});
 }
 
-/* Report the times of a flow's side, and set them to zero. */
+/* Write the `histogram` records of the latencies that one side of a flow measured, and set these
+ * latencies to zero. */
 static void report_times(const struct phase_run *run, const struct phase_lane *lane,
                          const struct lane_flow *flow, bool source, struct flow_reading *reading)
 {
@@ -178,8 +181,8 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
     }
 }
 
-/* Report one side of a flow: its counts, and the times of all queues of the port; the first queue
- * has the metrics. */
+/* Write the records of one side of a flow: its counts, metrics, and the latencies that all queues
+ * of the port measured. The metrics are those of the first queue. */
 static void report_side(const struct phase_run *run, const struct phase_lane *lane,
                         const struct lane_flow *flow, bool source)
 {
@@ -414,7 +417,7 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 
 /* --- intervals: results of a port's flows from mark to mark --- */
 
-/* Return the time of a mark since the window's opening, in ms with microseconds. */
+/* Return the time of an interval mark since the window's opening, in ms with three decimals. */
 static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
 {
     int64_t us = (at_ns - run->template.open_ns) / NS_PER_US;
@@ -422,8 +425,9 @@ static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
     return json_real((double)us / 1e3);
 }
 
-/* Return whether the same mark waits in all queues of a lane. Marks that a queue missed are dropped
- * in the others: counts are since the start, so the next mark includes theirs. */
+/* Return whether the interval mark with the same number waits in the rings of all queues of a port.
+ * If one queue missed a mark, the others drop it: counts are since the start of the phase, so the
+ * next mark includes its bytes. */
 static bool mark_waits(const struct phase_lane *lane)
 {
     uint32_t latest = 0;
@@ -445,7 +449,8 @@ static bool mark_waits(const struct phase_lane *lane)
     return true;
 }
 
-/* Take the mark that waits, and report the bytes of each flow since the mark before. */
+/* Take the waiting interval mark of all queues, and write a record of the bytes that each flow
+ * received since the previous mark. */
 static void report_mark(const struct phase_run *run, struct phase_lane *lane)
 {
     int64_t before_ns = lane->marked_ns;

@@ -156,7 +156,8 @@ static int open_ports(struct trial *trial)
 
 /* --- a phase: start --- */
 
-/* Set the silence that ends a drain, and the maximum duration of the drain. */
+/* Set the drain timeout, which is the time without received data that ends a drain, and the maximum
+ * duration of the drain. */
 static void set_drain(const struct phase_run *run, struct worker_task *task)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -231,8 +232,8 @@ static bool workers_done(struct node *node)
     return true;
 }
 
-/* Give the lanes to the workers, which wait for the start. Until the start other work of the main
- * thread waits, so that nodes and workers on shared cores get ready. */
+/* Start the workers' tasks; the workers wait for the phase's start. Until then the main thread does
+ * no other work, so that nodes and workers on shared cores get ready. */
 static void start(struct phase_run *run)
 {
     struct node *node = run->trial->node;
@@ -251,8 +252,8 @@ static void start(struct phase_run *run)
 
 /* --- a phase: run and drain --- */
 
-/* Return the destination of the flow with most misdelivered frames on a port: the switch may have
- * lost its address. */
+/* Return the destination rank of the flow with most misdelivered frames at a port: the switch may
+ * have lost this rank's address. */
 static const char *most_flooded(const struct phase_lane *lane, const struct port_count *count)
 {
     const struct misdelivered_flow *flows = count->misdelivered_flows.flows, *most = flows;
@@ -358,8 +359,8 @@ static void read_hardware(struct phase_run *run, bool before)
     }
 }
 
-/* Run a phase, or the connectivity check of the whole plan, from preparation to records, and add
- * its states over all nodes to the trial's. */
+/* Run a phase, or the connectivity check of the whole plan, from preparation to records; add the
+ * states that nodes reported in it to the trial's states. */
 static int run_phase(struct trial *trial, uint32_t number)
 {
     struct node *node = trial->node;

@@ -112,7 +112,8 @@ void interval_ring_drop(struct interval_ring *ring)
 
 /* --- counts -----------------------------------------------------------------------------------*/
 
-/* Calls the transport's `account`, or does its work for a transport whose poll keeps live counts.
+/* Update a lane's counts by the transport's `account`, or do the same work for a transport whose
+ * poll keeps the counts up to date.
  */
 static bool account(const struct worker_lane *lane, enum account what)
 {
@@ -133,7 +134,8 @@ static bool account(const struct worker_lane *lane, enum account what)
     return what != ACCOUNT_MARK;
 }
 
-/* Returns the next end of the window that a lane has not passed; CLOCK_NEVER: none. */
+/* Return the time of the next end of the window (opening or closing) that a lane has not passed;
+ * CLOCK_NEVER: it has passed both. */
 static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *lane)
 {
     if (lane->opened_ns == 0)
@@ -141,7 +143,8 @@ static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *
     return lane->closed_ns == 0 ? phase->close_ns : CLOCK_NEVER;
 }
 
-/* Marks the ends of the window that a lane has passed by `until_ns`, now. */
+/* Mark, in a lane's counts, the ends of the window that are due by `until_ns`, with the present
+ * time. */
 static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns,
                         int64_t until_ns)
 {
@@ -152,7 +155,7 @@ static void mark_window(const struct phase *phase, struct worker_lane *lane, int
     }
 }
 
-/* Makes the due mark of a lane's interval results, for some of its flows in a call. */
+/* Store a lane's next interval mark if it is due; one call stores only some of the lane's flows. */
 static void mark_interval(struct worker_task *task, struct worker_lane *lane, int64_t now_ns,
                           uint32_t most)
 {
@@ -177,9 +180,9 @@ static void publish_progress(struct worker_task *task, struct worker_lane *lane,
     atomic_store(&lane->published_ns, now_ns);
 }
 
-/* Brings progress and interval results up to date when they are due, for all lanes at nearly the
- * same time. A call accounts only some of many flows: a port's ring that is not polled may be full
- * within microseconds. Returns whether a lane has more to do. */
+/* Update the progress counts and interval marks of all lanes when they are due. One call updates
+ * only some of many flows, because a port's receive ring that is not polled may be full within
+ * microseconds. Return whether a lane has more to update. */
 static bool count_lanes(struct worker_task *task, int64_t now_ns, int64_t *summed_ns)
 {
     bool marks = now_ns >= task->interval_due_ns, sums = now_ns - *summed_ns >= PROGRESS_NS;
@@ -208,10 +211,10 @@ static bool count_lanes(struct worker_task *task, int64_t now_ns, int64_t *summe
 
 /* --- polls ------------------------------------------------------------------------------------*/
 
-/* Polls each lane once, in a new random order, and marks the ends of the window that it passes.
- * Frames that arrived, or were due, before an end belong before its mark: a worker that was away
- * polls until none is left, at most BACKLOG_POLLS times. `now_ns` takes the time of the last lane's
- * poll; reading the clock again would cost as much as sending three frames. */
+/* Poll each lane once, in a new random order, and mark the ends of the window that it passes.
+ * Frames that arrived, or were due, before an end must be counted before its mark: a worker that
+ * comes late polls until none is left, at most BACKLOG_POLLS times. `now_ns` takes the time of the
+ * last lane's poll; reading the clock again would cost as much as sending three frames. */
 static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64_t *now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
@@ -248,7 +251,8 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
     return wake_ns;
 }
 
-/* Stops each lane's sending, and completes windows and counts. */
+/* Stop the sending of each lane, and complete the lanes' windows and counts, at the end of a
+ * task. */
 static void close_lanes(struct worker_task *task)
 {
     int64_t now_ns = clock_now();
@@ -273,8 +277,8 @@ static void close_lanes(struct worker_task *task)
 
 /* --- drain ------------------------------------------------------------------------------------*/
 
-/* Adds each lane's misdelivered frames to those of its port; returns whether a port has more than
- * the limit. */
+/* Add each lane's frames for other ranks to the count of its port; return whether a port has more
+ * than the limit. */
 static bool flooded(struct worker_task *task)
 {
     for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
@@ -290,12 +294,13 @@ static bool flooded(struct worker_task *task)
     return false;
 }
 
-/* Returns whether a task is over: everything sent was received, silence shows that the rest is
- * lost, or a limit ends the wait. A failed lane waits for nothing.
+/* Return whether a task is over: all sent data were received, silence shows that the rest is lost,
+ * or the drain's limit is reached. A failed lane does not wait.
  *
  * The drain limit of a stream begins at its stop; that of a transfer or a schedule begins when
- * something last moved, because they take as long as the network needs. Empty messages of a
- * schedule and its barriers are in no count, but may be all that an idle rank receives. */
+ * something last moved, because they take as long as the network needs. Messages without payload
+ * and the messages of a schedule's barriers are not counted, but may be all that an idle rank
+ * receives. */
 static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
 {
     bool sent = true;            /* no lane sends more */
@@ -334,8 +339,8 @@ static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
 
 /* --- sleep ------------------------------------------------------------------------------------*/
 
-/* Sleeps until then, or until the descriptor of a lane is readable, which sets its `woken`; a lane
- * that is alone may have its own way to wait. `fds`: one per lane. */
+/* Sleep until `wake_ns`, or until the descriptor of a lane is readable; then set `woken` of the
+ * lane. A single lane may wait by its own function. `fds` has one element per lane. */
 static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pollfd *fds)
 {
     struct lane *first = task->lanes[0]->lane;
@@ -383,7 +388,8 @@ static void run_task(struct worker *worker, struct worker_task *task)
     close_lanes(task);
 }
 
-/* Waits for a task; false when the worker is to end. The lock is held before and after. */
+/* Wait for a task, and serve the idle ports meanwhile; return false if the worker must end. The
+ * caller holds the lock before and after the call. */
 static bool await_task(struct worker *worker)
 {
     while (worker->task == NULL && !worker->ending) {

@@ -58,7 +58,7 @@ static const uint8_t unspecified[16];
 static const uint8_t learning[SIGNATURE_BYTES] = {'s', 'w', 'i', 't', 'c', 'h', 'b', 'e', 'n',
                                                   'c', 'h', ' ', 'l', 'e', 'a', 'r', 'n', 's'};
 
-/* Parses "ADDRESS/PREFIX" or "ADDRESS"; the prefix has at most `most` bits. */
+/* Parse "ADDRESS/PREFIX" or "ADDRESS"; the prefix has at most `most` bits. */
 static int parse(int family, const char *text, void *address, uint8_t *prefix, unsigned most)
 {
     char copy[64];
@@ -124,7 +124,8 @@ bool responder_on_link(const struct arp_nd_responder *responder, const struct fr
     return true;
 }
 
-/* Writes the Ethernet header, with the responder's tag; returns the end of the header. */
+/* Write the Ethernet header of a frame, with the responder's VLAN tag if it has one; return the end
+ * of the header. */
 static uint8_t *begin(const struct arp_nd_responder *responder, uint8_t *frame, const uint8_t *to,
                       uint16_t type)
 {
@@ -169,7 +170,7 @@ static uint32_t write_arp(const struct arp_nd_responder *responder, uint8_t *fra
     return finish(frame, at + sizeof arp);
 }
 
-/* Checksum of the pseudo header and the message (RFC 4443 2.3). */
+/* Return the ICMPv6 checksum over the pseudo header and the message (RFC 4443 2.3). */
 static uint16_t nd_sum(const struct nd *nd, uint32_t message)
 {
     uint64_t sum = htobe16((uint16_t)message) + (uint32_t)htobe16(IPPROTO_ICMPV6);
@@ -208,7 +209,7 @@ static uint32_t write_nd(const struct arp_nd_responder *responder, uint8_t *fram
     return finish(frame, at + sizeof nd);
 }
 
-/* Ethernet address of an IPv6 multicast group (RFC 2464 7). */
+/* Write the Ethernet address of an IPv6 multicast group (RFC 2464 7). */
 static void multicast_mac(const uint8_t group[16], uint8_t mac[FRAME_MAC])
 {
     mac[0] = mac[1] = 0x33;

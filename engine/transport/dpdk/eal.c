@@ -31,7 +31,8 @@
 #define PLAIN_MAX (4096 * MIB) /* ... */
 #define ARGUMENTS_MAX 16
 
-/* Set by the starter of an engine in a folder with its own libraries (hosts/push.py). */
+/* Environment variable with the folder of an engine that was copied with its own libraries; set by
+ * the program that starts the engine (hosts/push.py). */
 #define BUNDLE_VARIABLE "SWITCHBENCH_BUNDLE"
 
 static bool started;
@@ -40,8 +41,8 @@ static char first_line[256];
 static pthread_key_t thread_key;
 static atomic_flag thread_without_number = ATOMIC_FLAG_INIT; /* whether the message was logged */
 
-/* Keeps the first line of the EAL's log, as the cause of a failure; the following lines report
- * consequences. */
+/* Store the first line of the EAL's log, which has the cause of a failure; the following lines
+ * report consequences. */
 static ssize_t keep_line(void *cookie, const char *text, size_t size)
 {
     size_t length = size;
@@ -70,9 +71,9 @@ const char *eal_memory_remedy(void)
                 : "open fewer ports in one process";
 }
 
-/* Starts the EAL. PCI devices are added one by one when a port needs one: an allow list of an
- * impossible device keeps the EAL from taking all at the start, while --no-pci would forbid them
- * for good. */
+/* Start the EAL without PCI devices; each is added when a port needs it. An allow list with one
+ * impossible device keeps the EAL from taking all devices at the start, while --no-pci would forbid
+ * them for ever. */
 static int init(const char *node, int core)
 {
     char words[512], memory[64] = "\n--in-memory", *list[ARGUMENTS_MAX], *rest = words, answer[2];
@@ -97,7 +98,7 @@ static int init(const char *node, int core)
     return rte_eal_init(count, list);
 }
 
-/* Loads the drivers that came with the engine, which register themselves. The EAL's -d would
+/* Load the drivers that came with the engine, which register themselves. The EAL's option -d would
  * check the permissions of all folders above them, up to the root. */
 static int load_drivers(struct err *err)
 {
@@ -122,8 +123,8 @@ static int load_drivers(struct err *err)
     return rc;
 }
 
-/* Removes the folder that the EAL makes, and DPDK's common one above it, even when it shares
- * nothing. Folders used by others are not empty, and remain. */
+/* Remove the folder that the EAL made, and DPDK's common folder above it. The EAL makes both even
+ * if it shares nothing. Folders that other programs use are not empty, and remain. */
 static void remove_folder(void)
 {
     char path[PATH_MAX];
@@ -181,7 +182,8 @@ int eal_start(const char *node, struct err *err)
     return 0;
 }
 
-/* Silences libbpf or libxdp, loaded by DPDK's AF_XDP driver, whose messages are irrelevant. */
+/* Keep libbpf or libxdp, which DPDK's AF_XDP driver loads, from printing messages, which are
+ * irrelevant here. */
 static void silence(const char *library, const char *function)
 {
     void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);

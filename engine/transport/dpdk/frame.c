@@ -19,7 +19,8 @@ static const char *const destination_words[] = {[DESTINATION_PORT] = "port",
 
 #define MEMBER(type, key, member) OPTION(type, dpdk_options, key, member)
 
-/* Rules that depend on the port are checked when a phase is prepared. */
+/* Options of the dpdk transport. Rules that depend on the port are checked when a phase is
+ * prepared. */
 static const struct option option_list[] = {
     {MEMBER(OPTION_WORD, "header", header), .words = header_words},
     {MEMBER(OPTION_NUMBER, "vlan", vlan_id), .max = 4094,
@@ -80,7 +81,7 @@ uint32_t frame_least(const struct frame_shape *shape)
     return least > FRAME_SIZE_MIN ? least : FRAME_SIZE_MIN;
 }
 
-/* Appends data to a frame in the making; returns the new end. */
+/* Append data to an unfinished frame; return the frame's new end. */
 static uint8_t *put(uint8_t *at, const void *data, size_t size)
 {
     memcpy(at, data, size);
@@ -94,7 +95,8 @@ static uint8_t *put16(uint8_t *at, uint32_t value)
     return put(at, &field, sizeof field);
 }
 
-/* RFC 791; "don't fragment", so the identification has no meaning (RFC 6864). */
+/* Append the IPv4 header (RFC 791). The flag "don't fragment" is set, so the identification has no
+ * meaning (RFC 6864). */
 static uint8_t *put_ipv4(uint8_t *at, const struct frame_shape *shape,
                          const struct frame_end ends[2], uint32_t behind)
 {
@@ -116,7 +118,7 @@ static uint8_t *put_ipv4(uint8_t *at, const struct frame_shape *shape,
     return at;
 }
 
-/* RFC 8200; flow label 0. */
+/* Append the IPv6 header (RFC 8200), with flow label 0. */
 static uint8_t *put_ipv6(uint8_t *at, const struct frame_shape *shape,
                          const struct frame_end ends[2], uint32_t behind)
 {
@@ -129,7 +131,8 @@ static uint8_t *put_ipv6(uint8_t *at, const struct frame_shape *shape,
     return put(at, ends[1].ipv6, 16);
 }
 
-/* The signature's part of the checksum is always zero, the fill's is known. */
+/* Append the UDP header. In its checksum the signature's part is always zero, and the fill's part
+ * is known. */
 static uint8_t *put_udp(uint8_t *at, uint16_t udp_source, uint32_t length, uint32_t addresses)
 {
     uint8_t *start = at;

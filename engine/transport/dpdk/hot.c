@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hot path of dpdk: frame_hot.h over bursts of mbufs. Whose is a received frame, and is it
- * sound, is decided here; and buffers of the send pool hold the phase's frame before it begins, so
- * that sending one writes few bytes.
+ * Hot path of the dpdk transport: frame_hot.h over bursts of mbufs. This file decides whether a
+ * received frame is undamaged, and to which stream it belongs. Buffers of the send pool hold the
+ * phase's frame before the phase begins, so that sending a frame writes few bytes.
  */
 #include "dpdk_lane.h"
 
@@ -16,15 +16,17 @@ typedef struct rte_mbuf *frame_t;
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-/* Buffers of this program's pools have no private part and keep their headroom. Received ones
- * may differ: pass_data. */
+/* Return a send buffer's data without reading the mbuf: buffers of this program's pools have no
+ * private part and keep their headroom. Received buffers may differ, so pass_data() reads the
+ * mbuf. */
 static inline uint8_t *tx_data(frame_t frame)
 {
     return (uint8_t *)(frame + 1) + RTE_PKTMBUF_HEADROOM;
 }
 
-/* rte_mempool_get_bulk copies pointers one by one and backwards, a fifth of the cost of sending
- * a frame through net_null. The pointers in the core's cache are copied in order instead. */
+/* Take free buffers from the send pool. rte_mempool_get_bulk() copies pointers one by one and
+ * backwards, which is a fifth of the cost of sending a frame through net_null; here the pointers in
+ * the core's cache are copied in order. */
 static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     struct rte_mempool *pool = dpdk_lane_of(lane)->queue->send_pool;
@@ -141,8 +143,9 @@ static inline void rx_prefetch(frame_t frame)
     rte_prefetch0(rte_pktmbuf_mtod(frame, const void *));
 }
 
-/* Like rte_pktmbuf_free_bulk, which reads the second line of each buffer, and copies pointers
- * one by one: buffers of one pool without other owners are returned in order. */
+/* Free received buffers. rte_pktmbuf_free_bulk() reads the second cache line of each buffer and
+ * copies pointers one by one; here buffers of one pool without other owners are returned in one
+ * copy. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     uint64_t odd = 0;
@@ -169,7 +172,8 @@ static __rte_always_inline uint32_t source_number(const uint8_t *payload, enum h
                              : (uint32_t)be16toh(frame_u16(payload - FRAME_UDP)) - FRAME_UDP_SOURCE;
 }
 
-/* Stream of a valid frame of this run; NULL: another frame. */
+/* Return the stream to which a valid frame of this phase belongs; NULL: the frame is damaged, or
+ * belongs to no stream of the lane. */
 static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_lane *lane,
                                                              const uint8_t *frame, uint32_t length,
                                                              enum header_kind kind)
@@ -194,8 +198,9 @@ static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_l
     return &receiver->streams[(size_t)(flow - 1) * receiver->sources + source];
 }
 
-/* With a single stream: whether the frame begins like the last one that was verified in full,
- * and is valid after that. Its headers need no checksum then. */
+/* For a lane with one stream: return whether a frame has the same first bytes as the last fully
+ * verified frame, and a valid signature and fill. The headers of such a frame need no
+ * verification. */
 static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
                                                    const uint8_t *frame, uint32_t length,
                                                    enum header_kind kind)
@@ -209,7 +214,7 @@ static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
            likely(frame_filled(check, verified->expect, frame));
 }
 
-/* Keeps the beginning of a frame that was verified in full. */
+/* Store the first bytes of a fully verified frame, for begins_as_verified(). */
 static __rte_noinline void keep_start(struct dpdk_lane *lane, const uint8_t *frame, uint32_t length)
 {
     if (!signature_sound((const struct signature *)(frame + lane->check.payload)))
@@ -254,9 +259,9 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
                        lane->shape.kind);
 }
 
-/* Returns whether a frame is of the phase's protocol. Others have something else where a signature
- * would be, such as the header that an ICMP message quotes: it may be like a damaged signature, but
- * not like a sound one. */
+/* Return whether a frame has the phase's protocol. Frames of other protocols have other data in
+ * place of the signature, such as the header that an ICMP message quotes; these data may resemble a
+ * damaged signature, but not a valid one. */
 static bool is_of_protocol(const uint8_t *network, enum header_kind kind)
 {
     uint16_t type = be16toh(frame_u16(network - 2));

@@ -77,8 +77,8 @@ int iface_promiscuous(struct iface *iface, struct err *err)
     return 0;
 }
 
-/* Returns whether a descriptor is the driver's socket on this interface, in this namespace: sockets
- * of other ports may have an interface of the same index elsewhere. */
+/* Return whether a descriptor is the AF_PACKET driver's socket on this interface. The namespace is
+ * compared too: in other namespaces, interfaces of other ports may have the same index. */
 static bool is_ring(const struct iface *iface, int fd)
 {
     struct sockaddr_ll address = {0};

@@ -21,8 +21,8 @@
 #define ASK_NS (200 * NS_PER_MS)
 #define IDLE_BURSTS 64u
 #define IDLE_BURST 128u
-/* Interval of announcements, below any switch's ageing time (300 s by default, at least 10 s; IEEE
- * 802.1Q 8.8.3). */
+/* Interval at which a port announces its address: below any switch's ageing time (300 s by default,
+ * at least 10 s; IEEE 802.1Q 8.8.3). */
 #define ANNOUNCE_NS (8 * NS_PER_S)
 #define GATEWAY_NS (5 * NS_PER_S)
 #define EVERY_MAX                                                                                  \
@@ -66,8 +66,8 @@ static int resolve(struct frame_lane *base, uint32_t place, void *partner, uint6
     return 0;
 }
 
-/* Finds the two ends of a flow's frames: this rank, and the partner, or the gateway where the
- * partner is not on this link. */
+/* Fill the addresses of the two ends of a flow's frames: this rank, and the partner. The partner's
+ * MAC is the gateway's if the partner is not on this link. */
 static void find_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
 {
     /* A worker that visits the port between phases may learn the gateway at this moment. */
@@ -83,7 +83,8 @@ static void find_ends(const struct dpdk_lane *lane, uint32_t place, struct frame
     port_responder_unlock(lane->port);
 }
 
-/* Finds the gateway, where a partner is reached through it, for sent frames or for answers. */
+/* Resolve the gateway's MAC address, if a partner is reached through the gateway by sent frames or
+ * answers; return -EAGAIN until the gateway has replied. */
 static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
 {
     const struct lane_request *request = &lane->frame.lane.request;
@@ -158,7 +159,7 @@ static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
 
 /* --- prepare -----------------------------------------------------------------------------------*/
 
-/* Returns whether a device pads frames below 64 bytes, as a MAC does; a software device does not.
+/* Return whether a device pads frames below 64 bytes, as a MAC does; a software device does not.
  */
 static bool pads(const struct transport_port *port)
 {
@@ -170,7 +171,8 @@ static bool pads(const struct transport_port *port)
     return !port->kernel || port->iface.ip.has_wire;
 }
 
-/* Checks the options, and lets the port receive frames to other addresses than its own. */
+/* Check the options of a phase, and set the port to receive frames to any address if they require
+ * it. */
 static int check_options(const struct lane_request *request, struct err *err)
 {
     const struct phase *phase = request->phase;
@@ -220,8 +222,8 @@ static void announce(struct port_queue *queue, int64_t now_ns)
     atomic_store_explicit(&queue->port->announced_ns, now_ns, memory_order_relaxed);
 }
 
-/* Announces the port on queue 0 again when this is due; returns the next time; CLOCK_NEVER: another
- * queue, or not announced yet. */
+/* Repeat the announcement of the port's address when it is due, on queue 0 only; return the time of
+ * the next one. CLOCK_NEVER: another queue, or not announced yet. */
 static int64_t announce_again(struct port_queue *queue, int64_t now_ns)
 {
     int64_t announced_ns = atomic_load_explicit(&queue->port->announced_ns, memory_order_relaxed);
@@ -302,9 +304,9 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     };
 }
 
-/* Returns whether the lane wakes for probes. A stream's frames may gather; a receiver of one
- * message needs it at once, and so does a probe. Only AF_PACKET has descriptors that signal. With
- * several queues one lane would take another's signals. */
+/* Return whether received probes wake a lane's sleeping worker. Frames of the load may gather, but
+ * a probe must be answered at once. Only AF_PACKET has descriptors that signal received frames.
+ * With several queues one lane would consume the signals of another. */
 static bool woken_by_probes(const struct dpdk_lane *lane)
 {
     const struct frame_lane *frame = &lane->frame;
@@ -349,9 +351,9 @@ static int prepare(struct lane *base, struct err *err)
 
 /* --- connect -----------------------------------------------------------------------------------*/
 
-/* Receives waiting frames while no worker polls the queue: for its lane, if one is connected, else
- * to answer the network. Bounded: a device that always has more frames (net_null) must not keep the
- * worker here. */
+/* Receive the waiting frames of a queue that no worker polls: for the queue's lane if it has one,
+ * else to answer ARP and ND. The number of bursts is limited, because some devices always have more
+ * frames (net_null). */
 static void listen_between(struct port_queue *queue, int64_t now_ns)
 {
     struct frame_lane *lane = queue->lane != NULL ? &queue->lane->frame : NULL;
@@ -372,8 +374,9 @@ static void listen_between(struct port_queue *queue, int64_t now_ns)
     (void)announce_again(queue, now_ns);
 }
 
-/* The port's control frames have the header kind and VLAN of the phase. The queue is connected with
- * the lane even before its worker is there: partners may start earlier than this node. */
+/* Connect a lane with its queue. The port's control frames get the header kind and VLAN of the
+ * phase. The queue passes frames to the lane before the worker polls it, because partners may start
+ * earlier than this node. */
 static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct dpdk_lane *lane = (struct dpdk_lane *)base;
@@ -443,7 +446,8 @@ static void idle(struct transport_port *port, int64_t now_ns)
     pthread_mutex_unlock(&port->lock);
 }
 
-/* With several addresses, also reports learning frames that were late. */
+/* Read the metrics of a flow; with several addresses also the number of learning frames that were
+ * not sent in time. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;

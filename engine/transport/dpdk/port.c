@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Derives a locally administered address, the same for each port of the same name. */
+/* Derive a locally administered MAC address from the port's name: equal names give equal
+ * addresses. */
 static void derive_mac(const struct transport_run *run, const char *name, uint8_t mac[FRAME_MAC])
 {
     uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
@@ -33,7 +34,8 @@ int port_take_all(struct transport_port *port, struct err *err)
     return 0;
 }
 
-/* Chooses the port's address, and the mode in which frames to it are received. */
+/* Choose the port's MAC address, and the mode in which the device receives frames to this
+ * address. */
 static int choose_mac(struct transport_port *port, const struct transport_run *run, struct err *err)
 {
     const char *wanted = port->conf->mac;
@@ -107,7 +109,7 @@ static void bare_address(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s", text != NULL ? (int)strcspn(text, "/") : 0, text);
 }
 
-/* Writes the names of the used offloads, as in DPDK. */
+/* Write the names of the offloads in use, as DPDK names them. */
 static void name_offloads(const struct transport_port *port, char *out, size_t size)
 {
     const struct {
@@ -127,7 +129,8 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
                                      offloads[i].name);
 }
 
-/* Returns whether a counter is of received pause frames, which devices name in many ways. */
+/* Return whether a device's counter counts received PAUSE frames, by its name; devices use many
+ * names. */
 static bool counts_pause(const char *name)
 {
     return (strstr(name, "rx") != NULL || strstr(name, "receive") != NULL) &&
@@ -160,7 +163,8 @@ static void read_xstats(uint16_t id, struct port_hardware *counters)
     free(values);
 }
 
-/* Reads the kernel's counters: AF_PACKET's driver counts no loss, AF_XDP's only its own. */
+/* Read the kernel's counters of the interface, because the AF_PACKET driver counts no loss, and the
+ * AF_XDP driver only its own. */
 static void kernel_hardware(struct transport_port *port, struct port_hardware *counters)
 {
     struct port_facts kernel;

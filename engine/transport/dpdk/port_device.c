@@ -26,7 +26,8 @@
 #define XDP_ROOM 2048u    /* minimum room of a buffer */
 #define XDP_HEADROOM 256u /* the kernel's own */
 
-/* Plan for opening a port's device, with the layout of its buffers. */
+/* Plan for opening a port's device: device arguments, queues, and sizes of its buffers and
+ * pools. */
 struct plan {
     const char *bus;
     char arguments[128];
@@ -60,8 +61,8 @@ static void plan_packet(struct transport_port *port, struct plan *plan)
     plan->frame_max = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_FCS;
 }
 
-/* The pool is shared memory of kernel and driver (zero copy, unaligned chunks): a buffer with
- * all its headers has at most one page. */
+/* Plan an AF_XDP device. Its pool is memory that kernel and driver share (zero copy, unaligned
+ * chunks), so a buffer with all its headers must fit in one page. */
 static void plan_xdp(struct transport_port *port, struct plan *plan)
 {
     uint32_t room = port->iface.ip.link.mtu + FRAME_ETHERNET + FRAME_VLAN + XDP_HEADROOM;
@@ -170,7 +171,7 @@ static struct rte_mempool *make_pool(const struct port_queue *queue, const char 
                                    rte_eth_dev_socket_id(id));
 }
 
-/* Frames of a receive pool. The cache of a core is emptied at one and a half of its size
+/* A core's mempool cache holds up to one and a half times its size before it is emptied
  * (rte_mempool); a queue has two users, its worker and the main thread. */
 uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
 {
@@ -179,8 +180,9 @@ uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
     return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
 }
 
-/* Rates by queue (rte_eth_set_queue_rate_limit) are whole Mbit/s without preamble and gap: not
- * exact, so frames are paced here. Sent checksums are right already (frame.h). */
+/* No rate limits of queues are used: rte_eth_set_queue_rate_limit() takes whole Mbit/s without
+ * preamble and gap, which is not exact, so the sender paces frames itself. No checksum offloads are
+ * used for sending, because sent checksums are already correct (frame.h). */
 int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
                   const struct rte_eth_dev_info *info, struct err *err)
 {
@@ -226,7 +228,7 @@ static int make_queues(struct transport_port *port, const struct queue_layout *l
     return 0;
 }
 
-/* Sets up memory and rings of all queues, on the device's NUMA node. */
+/* Set up the memory and descriptor rings of all queues, on the device's NUMA node. */
 static int set_up_queues(struct transport_port *port, const struct plan *plan,
                          const struct queue_layout *layout, struct err *err)
 {

@@ -18,8 +18,8 @@ bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
     return false;
 }
 
-/* Returns whether a frame is MAC control (IEEE 802.3 annex 31B and IEEE 802.1Q 36), to the address
- * that no bridge forwards. */
+/* Return whether a frame is a MAC control frame, such as PAUSE (IEEE 802.3 annex 31B) or PFC (IEEE
+ * 802.1Q 36), to the address that no bridge forwards. */
 static bool is_pause(const uint8_t *frame, uint32_t length)
 {
     static const uint8_t head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Contents of a port's blob: its address and its line rate. */
+/* Contents of a port's blob: the port's address and its line rate. */
 struct reach {
     struct sockaddr_in6 address; /* or a struct sockaddr_in; link-local without scope */
     uint64_t line_bps;           /* 0: not known */
@@ -48,8 +48,8 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
     return address->ss_family == AF_INET || address->ss_family == AF_INET6;
 }
 
-/* Between two addresses of one namespace the kernel uses the loopback interface, so such a flow
- * would not measure the network. */
+/* Read a partner's address, and reject it if it is in this namespace: between two addresses of one
+ * namespace the kernel uses the loopback interface, so a flow would not measure the network. */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
                           struct sockaddr_storage *address, uint64_t *line_bps, struct err *err)
 {
@@ -76,7 +76,8 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
 
 /* --- the port's own address --- */
 
-/* Return the preference of an address where the port names none; 0: it is never used. */
+/* Return the preference of an interface's address, for a port without a configured address; a
+ * larger number is preferred, 0 is never used. */
 static int rank_of(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET)
@@ -88,7 +89,7 @@ static int rank_of(const struct sockaddr *address)
                : 2;
 }
 
-/* Find the address that the port names, or the preferred one of its interface, in this namespace.
+/* Find the port's configured address in this namespace, or the preferred address of its interface.
  */
 static int find_address(struct ip_port *port, const struct ifaddrs *all, struct err *err)
 {
@@ -134,7 +135,7 @@ static int find_address(struct ip_port *port, const struct ifaddrs *all, struct 
 
 /* --- facts and counters --- */
 
-/* Set the facts that do not change. */
+/* Set the properties of a port that do not change while it is open. */
 static void find_facts(struct ip_port *port)
 {
     static const struct {
@@ -217,7 +218,8 @@ int64_t ip_port_dropped(const struct ip_port *port, const struct port_hardware *
 
 /* --- open --- */
 
-/* Look up the interface, and begin its counters; raw frames need Ethernet. */
+/* Read the state of the port's interface, and the first values of its counters. Raw frames need an
+ * Ethernet interface that is up. */
 static int read_link(struct ip_port *port, int type, struct err *err)
 {
     const char *name = port->conf->name;
@@ -246,7 +248,8 @@ static int read_link(struct ip_port *port, int type, struct err *err)
     return 0;
 }
 
-/* Bind a socket to the address, and store its port number there; the caller binds raw sockets. */
+/* Open the port's socket, bind it to the port's address, and store the socket's port number in the
+ * address. Raw sockets are bound by the caller. */
 static int open_socket(struct ip_port *port, int type, struct err *err)
 {
     struct sockaddr *address = (struct sockaddr *)&port->address;

@@ -103,7 +103,8 @@ static bool was_tagged(const struct transport_port *port, const struct tpacket2_
            memcmp((const uint8_t *)slot + slot->tp_mac, port->mac, ETH_ALEN) == 0;
 }
 
-/* A frame with a VLAN tag is foreign: its length is set to 0. */
+/* Receive a burst of frames from the ring. A frame with a VLAN tag is foreign: its length is set to
+ * 0. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
 {
     struct transport_port *port = port_of(lane);
@@ -127,8 +128,9 @@ static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
     return count;
 }
 
-/* Return all slots, those of forwarded frames, too, of which only the length is kept: the socket
- * stays readable while the slot before `next` is held. */
+/* Return the ring slots of a burst to the kernel, including those of forwarded frames, of which
+ * only the length is still needed. The socket would stay readable as long as the slot before `next`
+ * is not returned. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     struct transport_port *port = port_of(lane);
@@ -197,9 +199,9 @@ static void close_port(struct transport_port *port)
     free(port);
 }
 
-/* Make the ring of received frames. The socket is bound last, so that no frame misses the ring. It
- * bypasses the queueing discipline: the lane keeps frames that a full device refuses, and sends
- * them again. */
+/* Make the ring of received frames. The socket is bound last, so that no frame misses the ring. The
+ * socket bypasses the queueing discipline: frames that a full device does not take stay in the
+ * lane, which sends them later. */
 static int open_ring(struct transport_port *port)
 {
     const struct sockaddr_ll address = {.sll_family = AF_PACKET,
@@ -256,8 +258,8 @@ static int open_port(struct transport_port *port, const struct port_conf *conf,
     return rc == 0 ? open_device(port, err) : rc;
 }
 
-/* Report the frames that the socket itself passed: the interface counts other traffic, too. A frame
- * that finds the ring full is dropped by this host. */
+/* Read a port's properties. Sent and received frames are those of the socket, because the interface
+ * counts other traffic, too. A frame that finds the ring full counts as dropped by this host. */
 static void find_facts(struct transport_port *own, struct port_facts *facts, bool with_counters)
 {
     const struct socket_port *port = &own->socket;

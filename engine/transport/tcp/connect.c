@@ -22,7 +22,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Maximum of connections without a claim. */
+/* Maximum number of half-open connections, which are those without a verified claim. */
 #define HALF_OPEN_MOST 4096u
 #define BACKLOG 4096 /* all connections of a phase may arrive before the main thread accepts */
 /* A connection without a claim is rejected after this time; a partner on a busy host connects
@@ -34,8 +34,9 @@
 #define TURN_REJECTED 64u
 #define ACCEPTED_MOST 64 /* connections per call: the main thread has other work, too */
 #define EVENTS 64
-/* Unsent bytes of a socket in time on the line: more than a sleeping worker oversleeps if there
- * are fewer cores than nodes (17-21 ms were seen), so that the line never runs empty. */
+/* Unsent bytes that a socket may hold, as time at line rate. A sleeping worker may oversleep by 17
+ * to 21 ms (measured with fewer cores than nodes); with this reserve the line does not run empty
+ * meanwhile. */
 #define UNSENT_NS (30 * NS_PER_MS)
 #define UNSENT_LEAST 65536.0
 #define UNSENT_MOST (4.0 * 1024 * 1024)
@@ -50,8 +51,9 @@
 
 /* --- handshakes --- */
 
-/* Read the bytes of a handshake that are there, up to `end`. Return 1 when they are complete, 0
- * when some are missing, or a negative errno; -ECONNABORTED: the partner has closed the connection.
+/* Read the available bytes of a handshake, up to the offset `end`. Return 1 when they are complete,
+ * 0 when some are missing, or a negative errno; -ECONNABORTED: the partner has closed the
+ * connection.
  */
 static int read_handshake(int fd, struct tcp_handshake *shake, unsigned *shaken, unsigned end)
 {
@@ -67,7 +69,8 @@ static int read_handshake(int fd, struct tcp_handshake *shake, unsigned *shaken,
     return *shaken == end;
 }
 
-/* Send a handshake up to `end`. Return false when the connection is broken. */
+/* Send the next part of a handshake, up to the offset `end`; return false if the connection is
+ * broken. */
 static bool send_handshake(int fd, const struct tcp_handshake *shake, unsigned *shaken,
                            unsigned end)
 {
@@ -112,9 +115,9 @@ static void reject(struct transport_port *port, struct tcp_arrival *arrival, con
     drop(port, arrival);
 }
 
-/* Read from an incoming connection. After its claim a partner sends nothing before it gets the
- * proof: a proven connection that is readable was closed, or is not one of ours. Return true when
- * the claim is incomplete. */
+/* Read the claim from an incoming connection, and verify it. After its claim a partner sends
+ * nothing until it gets the proof: a proven connection that becomes readable was closed, or
+ * violates the protocol. Return true while the claim is incomplete. */
 static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
 {
     int rc;
@@ -155,9 +158,9 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
         drop(port, arrival);
 }
 
-/* Accept connections that wait. The listener rests while the maximum is half open, while no
- * descriptor is left, and after TURN_REJECTED rejections in a turn: then connections in its backlog
- * do not wake the main thread. */
+/* Accept waiting connections. The listener is disabled while the maximum number of connections is
+ * half open, while no descriptor is left, and after TURN_REJECTED rejections in a turn; connections
+ * in its backlog then do not wake the main thread. */
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
     bool rests = false;
@@ -200,7 +203,8 @@ static void reject_silent(struct transport_port *port, int64_t now_ns)
             reject(port, oldest, "it sent no proof of the run's key in time");
 }
 
-/* Accept connections, read claims, and reject connections that do not hold the key. */
+/* Accept waiting connections, read their claims, and reject connections whose claim is not made
+ * with the run's key. */
 static void accept_all(struct transport_port *port, int64_t now_ns)
 {
     struct epoll_event events[EVENTS];
@@ -222,7 +226,7 @@ static void accept_all(struct transport_port *port, int64_t now_ns)
         accept_some(port, now_ns);
 }
 
-/* Return a proven connection of the lane's phase; NULL: there is none. */
+/* Return an incoming connection with a verified claim for the lane's phase; NULL: there is none. */
 static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 {
     const struct phase *phase = lane->base.lane.request.phase;
@@ -242,9 +246,9 @@ static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 
 /* --- options of a socket --- */
 
-/* TCP_NOTSENT_LOWAT limits the unsent bytes of a socket: a paced flow has next to none, an
- * unpaced one as many when the window closes as when it opened, so that buffered bytes do not
- * increase the window's offered load. */
+/* TCP_NOTSENT_LOWAT limits the unsent bytes of a socket. Then a paced flow has nearly none. An
+ * unpaced flow has as many when the window closes as when it opened, so that buffered bytes do not
+ * increase the offered load of the window. */
 uint32_t tcp_unsent_most(const struct lane_request *request)
 {
     double line_bps = (double)request->line_rate_bps;
@@ -255,7 +259,7 @@ uint32_t tcp_unsent_most(const struct lane_request *request)
     return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
 }
 
-/* Set the phase's options on a socket. Return 0, or an error with the sentence. */
+/* Set the phase's options on a socket. Return 0, or a negative errno with an error message. */
 static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
     const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
@@ -331,8 +335,8 @@ struct tcp_names tcp_end_names(const struct message_end *end)
     return names;
 }
 
-/* Set the sentence for a missing connection; `why`: the reason where this rank connects. Return
- * `code`. */
+/* Set the error message for a missing connection; `why` is the reason, if this rank connects.
+ * Return `code`. */
 static int refuse(const struct tcp_end *end, int code, const char *why, struct err *err)
 {
     const char *label = end->base.lane->label;
@@ -388,8 +392,8 @@ int tcp_lane_check(struct tcp_lane *lane, struct err *err)
     return fd < 0 ? fd : 0;
 }
 
-/* Add a proven connection to the epoll set of the lane's worker. Where the partner sends on it,
- * too, the end that receives reports the close. */
+/* Add a proven connection to the epoll set of the lane's worker. If the partner sends on this
+ * connection, too, the receiving end reports when the partner closes it. */
 static int watch(struct tcp_lane *lane, struct tcp_end *end)
 {
     bool probe = message_end_probes(&end->base);
@@ -408,8 +412,8 @@ static int watch(struct tcp_lane *lane, struct tcp_end *end)
                                                                                         : 0;
 }
 
-/* Use a proven connection for an end, and for the end of the other direction if there is one. Each
- * has a descriptor of its own, so that it can be watched and closed separately. */
+/* Use a proven connection for a stream end, and for the end of the opposite direction if there is
+ * one. Each end has a descriptor of its own, so that it can be watched and closed separately. */
 static int share(struct tcp_lane *lane, struct tcp_end *end)
 {
     struct tcp_end *other = tcp_other_way(end);
@@ -462,9 +466,9 @@ static void hang_up(struct tcp_end *end)
     end->fd = -1;
 }
 
-/* Continue a connectivity check without this pair, so that it finds all unreachable pairs: the
- * receiver misses the probe and names the pair. Only the connecting rank knows the reason, and logs
- * it. Return 0. */
+/* Give up a connection in a connectivity check, so that the check continues and finds all
+ * unreachable pairs. The receiver misses the probe, and its record names the pair. Only the
+ * connecting rank knows the reason, and logs it. Return 0. */
 static int lose(struct tcp_end *end, struct err *why)
 {
     if (end->base.sends)
@@ -475,7 +479,8 @@ static int lose(struct tcp_end *end, struct err *why)
     return 0;
 }
 
-/* Continue an outgoing connection; when the partner has closed it, connect again later. */
+/* Continue the setup of an outgoing connection: connect, and take part in the handshake. If the
+ * partner has closed the connection, connect again later. */
 static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, struct err *err)
 {
     int rc = 0;
@@ -509,8 +514,8 @@ static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, s
 
 /* --- incoming connections --- */
 
-/* Return the end of this lane that an incoming connection claims; NULL: there is none, it has a
- * connection, or this rank connects. */
+/* Return the stream end of this lane that an incoming connection claims. NULL: there is no such
+ * end, it already has a connection, or this rank has to connect it. */
 static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *place)
 {
     uint32_t src = ntohl(place->src), stream = ntohs(place->stream);
@@ -527,7 +532,7 @@ static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *p
     return way == NULL || way->is_passive ? in : NULL;
 }
 
-/* Answer a partner's connection with the proof, and use it for both directions. */
+/* Accept a partner's connection: send the proof, and use the connection for its stream ends. */
 static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival *arrival,
                   struct err *err)
 {
@@ -548,7 +553,7 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
                              strerror(-rc));
 }
 
-/* Take over the proven connections of this phase. */
+/* Take over all proven connections that claim streams of this lane. */
 static int adopt_all(struct tcp_lane *lane, struct err *err)
 {
     struct tcp_arrival *arrival;
@@ -639,9 +644,9 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- the port --- */
 
-/* Raise the limit of open files: many flows need many descriptors, and the soft limit of 1,024 is
- * meant for programs that use select(). Return the maximum of connections without a claim: a
- * quarter of the limit. */
+/* Raise the process's limit of open files to the hard limit: many flows need many descriptors, and
+ * the soft limit of 1,024 is meant for programs that use select(). Return the maximum of
+ * connections without a claim: a quarter of the limit. */
 static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit = {0};

@@ -43,8 +43,8 @@
 #define HANG_UPS ((uint32_t)EPOLLHUP | EPOLLRDHUP)
 #define WRITE_BYTES (256u * 1024)
 #define DRAIN_LOOK_NS (100 * NS_PER_US) /* interval of checks for unacknowledged bytes */
-/* Interval of reads of a worker that sleeps: each read is a wake-up, and 100 us of a 100 Gbit/s
- * line are 1.25 MB, which a receive buffer holds. */
+/* Min and max interval between two reads of a sleeping worker. Each read needs a wake-up; in 100 us
+ * a 100 Gbit/s line delivers 1.25 MB, which a receive buffer holds. */
 #define READ_LOOK_LEAST_NS (100 * NS_PER_US)
 #define READ_LOOK_MOST_NS (500 * NS_PER_US)
 #define LOOK_FEW_BYTES (16u * 1024)
@@ -93,7 +93,8 @@ static struct tcp_lane *lane_of(const struct message_end *end)
     return (struct tcp_lane *)(void *)end->lane;
 }
 
-/* Set the lane's error for a failed connection; `why` 0: the partner closed it early. */
+/* Set the lane's error for a failed connection; `why` is an errno, or 0 if the partner closed the
+ * connection early. */
 static void fault(const struct tcp_end *end, int why)
 {
     struct tcp_names names = tcp_end_names(&end->base);
@@ -171,7 +172,7 @@ static void fill(struct tcp_batch *batch, const struct message_end *out, size_t 
     }
 }
 
-/* Move the cursor over `bytes` that were sent, and count them. */
+/* Advance the cursor of an end by `bytes` sent bytes, and count them. */
 static void account_sent(struct message_end *out, size_t bytes)
 {
     struct message_stream *stream = &out->stream;
@@ -186,7 +187,7 @@ static void account_sent(struct message_end *out, size_t bytes)
     at->position += (uint32_t)bytes;
 }
 
-/* Send messages in one system call. */
+/* Send the next messages of an end, in one system call; return the number of sent bytes. */
 static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
 {
     struct tcp_end *out = (struct tcp_end *)(void *)base;
@@ -231,8 +232,9 @@ static void finish(struct message_end *base, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* Return the received bytes; 0 when there are none, or the connection has ended. A forwarder that
- * its own source can't reach has no probe to forward: the next rank misses it. */
+/* Return the number of bytes that a read returned; 0 if there were none, or the connection has
+ * ended. In a connectivity check the end of the connection is no error: a forwarder whose source is
+ * unreachable has no probe to forward, and the next rank reports the missing probe. */
 static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got)
 {
     int why = got < 0 ? errno : 0;
@@ -255,8 +257,8 @@ static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got
     return 0;
 }
 
-/* Read a stream. A forwarder reads no more than it can send on, so that TCP slows the rank before
- * it.
+/* Read received bytes of a stream. A forwarder reads no more than it can send on, so that TCP slows
+ * down the rank before it.
  */
 static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
 {
@@ -292,7 +294,7 @@ static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
         lane->base.lane.arrived_ns = now_ns;
 }
 
-/* Receive the rest of a header and the payload behind it. */
+/* Receive the rest of a schedule's message piece: of its header, and of the payload behind it. */
 static void take(struct message_end *base)
 {
     struct tcp_end *in = (struct tcp_end *)(void *)base;
@@ -312,8 +314,8 @@ static void take(struct message_end *base)
 
 /* --- events --- */
 
-/* Return whether bytes are unacknowledged, except the FIN, which takes a sequence number, too, and
- * may be acknowledged late. After a reset this stays true. */
+/* Return whether sent bytes are not acknowledged yet. The FIN is excepted: it takes a sequence
+ * number, too, and may be acknowledged late. After a reset the result stays true. */
 static bool unacknowledged(int fd)
 {
     int queued = 0;
@@ -321,7 +323,8 @@ static bool unacknowledged(int fd)
     return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 1;
 }
 
-/* Handle an event of a sending end: there is room to write, or the partner has gone. */
+/* Handle an epoll event of a sending end: the socket has room to write, or the partner has closed
+ * the connection. */
 static void out_event(struct tcp_end *out, uint32_t events)
 {
     int why = 0;
@@ -420,9 +423,9 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 
 /* --- the worker's calls --- */
 
-/* A schedule lets the kernel find a lost host or path within half a minute. A process that dies
- * closes its connections by itself. Ranks that receive from a lost rank end then, and so do ranks
- * that wait for those. */
+/* Begin the phase. For a schedule, set socket options by which the kernel detects a lost host or
+ * path within half a minute. (A process that dies closes its connections by itself.) Ranks that
+ * receive from a lost rank then end, and so do ranks that wait for these. */
 static void begin(struct message_lane *base)
 {
     static const int keepalive[][3] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
@@ -476,8 +479,8 @@ static int64_t poll_lane(struct lane *base, int64_t now_ns)
     return due_ns;
 }
 
-/* Yield the core and poll again for a short time, which costs less than a wake-up. Return whether
- * there was an event. */
+/* Poll for events for a short time, and yield the core between two polls; this costs less than a
+ * sleep with a wake-up. Return whether there was an event. */
 static bool yielding_finds(struct tcp_lane *lane, int64_t now_ns, int64_t left_ns)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
@@ -539,7 +542,8 @@ static void destroy(struct lane *base)
     free(lane);
 }
 
-/* Make the parts of a lane besides its base. */
+/* Make the parts of a lane that message_lane_make() does not make: buffer, epoll descriptors and
+ * the state of each end. */
 static int make_rest(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
@@ -597,7 +601,7 @@ static int prepare(struct lane *base, struct err *err)
 
 enum { OF_SENDER = 1, OF_RECEIVER = 2 };
 
-/* Read the metrics of a flow, over its streams. */
+/* Read the TCP metrics of a flow, summed over its streams. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct tcp_lane *lane = (const struct tcp_lane *)(void *)base;

@@ -141,7 +141,7 @@ static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_se
     return true;
 }
 
-/* Handles a datagram outside the streams; an empty one is an announcement. */
+/* Handle a datagram that is not part of the load; an empty datagram is an announcement. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
 {
     struct port_count *count = lane->lane.request.count;
@@ -249,8 +249,9 @@ static int open_port(struct transport_port *port, const struct port_conf *conf,
     return 0;
 }
 
-/* Report the frames that the socket itself passed: the interface counts other traffic, too. The
- * socket counts a damaged datagram as dropped, but it is an error of the network. */
+/* Read a port's properties. Sent and received frames are those of the socket, because the interface
+ * counts other traffic, too. The socket counts a damaged datagram as dropped, but here it counts as
+ * an error of the network. */
 static void find_facts(struct transport_port *own, struct port_facts *facts, bool with_counters)
 {
     const struct socket_port *port = &own->socket;
