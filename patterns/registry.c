@@ -42,8 +42,8 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     return result < 0 ? result : index;
 }
 
-/* Choose the emitter of a kind that is always a schedule, and check common parameters of MPI's
- * functions. */
+/* Choose the emitter (algorithm) of a pattern that is always a schedule, and check the parameters
+ * that MPI's functions have in common. */
 static int choose_emitter(struct pattern_plan *plan, const struct pattern_request *request,
                           struct pattern_why *why)
 {

@@ -33,7 +33,8 @@
 #define SLOTS_BY_DEPTH 2u      /* places for one depth while the credit for another is sent */
 #define PINGPONG_SLOTS 4u      /* late messages of an unreliable service need places too */
 #define SCHEDULE_SLOTS 17u     /* pieces of messages sent ahead, and the end mark */
-/* Each packet of a software device takes CPU time that the load needs too. */
+/* Maximum latency probes per second with a software device, because each packet takes CPU time that
+ * the load needs. */
 #define SOFTWARE_FPS 100.0
 #define SUSPECT_NS (3 * NS_PER_S) /* time after which the sentence names the awaited partner */
 #define AT_ONCE 32u               /* infos requested at the same time */
@@ -69,7 +70,7 @@ static const struct option_table option_table = {options, sizeof(struct verbs_op
 
 /* --- abilities of the port --- */
 
-/* Reject partners in this host, whose traffic says nothing about the network. */
+/* Reject a partner in this host, because its traffic would not pass the network. */
 static int check_partner(const struct verbs_lane *lane, const struct lane_flow *flow, bool sends,
                          struct err *err)
 {
@@ -113,7 +114,8 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     return 0;
 }
 
-/* Check that the options' GID is in the port's table, or that a default exists. */
+/* Check that the GID index of the options is in the port's table, or that the port has a default
+ * GID. */
 static int check_gid(const struct transport_port *port, int index, struct err *err)
 {
     char list[256] = "";
@@ -216,7 +218,7 @@ static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 
 /* --- queue pairs --- */
 
-/* Return the bytes of the load's largest message. */
+/* Return the size of the phase's largest message, in bytes. */
 static uint32_t largest(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
@@ -243,8 +245,8 @@ static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Return the places in a ring: `wanted`, within the limits above, at least two, and at most as
- * many as the device's queues hold. A rank may have no flow at all. */
+/* Return the number of places in a ring: `wanted`, but at least two, and at most as many as the
+ * memory limits above and the device's queues allow. A lane may have no stream at all. */
 static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_t stride)
 {
     const struct transport_port *port = lane->port;
@@ -259,8 +261,9 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
     return wanted > VERBS_RING_MIN ? (uint32_t)wanted : VERBS_RING_MIN;
 }
 
-/* Latency probes use the service of the load, so that the network treats both alike, and an
- * operation whose destination can answer. */
+/* Set the configuration of a stream end's queue pair, and allocate the end's arrays. Latency probes
+ * use the service of the load, so that the network treats both alike, and an operation whose
+ * destination can answer. */
 static int make_end(struct verbs_lane *lane, struct verbs_end *end)
 {
     const struct verbs_options *o = &lane->options;
@@ -437,7 +440,8 @@ static int publish(const struct verbs_end *end, struct err *err)
                   : 0;
 }
 
-/* Check that a partner's info fits this end. Returns 0 or a negative errno with a sentence. */
+/* Check that the info of a partner's queue pair fits this end. Returns 0 or a negative errno with
+ * an error message. */
 static int check_info(const struct verbs_end *end, struct err *err)
 {
     const struct ibv_gid_entry *gid = end->config.gid;
@@ -485,9 +489,10 @@ static int advance(struct verbs_end *end, struct err *err)
     return rc;
 }
 
-/* Each end publishes an info of its queue pair, and connects to the partner's. This serves RoCE and
- * InfiniBand, which needs no IP address for it, with all services; rdma_cm, which iWARP would need,
- * connects neither UC and UD as used here nor InfiniBand without IPoIB.
+/* Connect the queue pairs of a lane. Each end publishes the info of its queue pair, and connects to
+ * the partner's queue pair. This serves RoCE and InfiniBand, which needs no IP address for it, with
+ * all services; rdma_cm, which iWARP would need, connects neither UC and UD as used here nor
+ * InfiniBand without IPoIB.
  *
  * No message is sent before the barrier that follows, so an end need not know whether its
  * partner has connected too. */
@@ -522,7 +527,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- measurements --- */
 
-/* Read a flow's queue pairs and their configuration. */
+/* Read the metrics of a flow, from its queue pairs and their configuration. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct verbs_lane *lane = (const struct verbs_lane *)(const void *)base;

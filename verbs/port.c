@@ -72,7 +72,7 @@ bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t si
 
 /* --- GIDs --- */
 
-/* Return the rank of a GID; larger is better. */
+/* Return the preference of a GID as a number; larger is better. */
 static int rank_of(const struct ibv_gid_entry *gid, int family)
 {
     const uint8_t *raw = gid->gid.raw;
@@ -132,7 +132,8 @@ static int open_device(struct transport_port *port, struct err *err)
                    port->label, port->device);
 }
 
-/* Find the device by its given name, else by the interface, else by the PCI device. */
+/* Find the name of the port's RDMA device: the configured name, else by the network interface, else
+ * by the PCI address. */
 static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct err *err)
 {
     if (conf->rdma != NULL) {
@@ -154,7 +155,7 @@ static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct
                    conf->iface != NULL ? conf->iface : "...");
 }
 
-/* Parse "mlx5_2/1"; the port number is optional. */
+/* Parse the name of an RDMA port, such as "mlx5_2/1"; the port number is optional. */
 static int read_name(struct transport_port *port, struct err *err)
 {
     const struct port_conf *conf = port->conf;
@@ -236,7 +237,7 @@ bool verbs_address_read(struct verbs_address *address, const struct blob *blob)
 
 /* --- open and close --- */
 
-/* Query the open device, and set up resources common to all lanes. */
+/* Query the properties of the open device, and create the resources that all lanes share. */
 static int set_up(struct transport_port *port, struct err *err)
 {
     int code = ibv_query_device(port->context, &port->limits);
@@ -345,9 +346,9 @@ void verbs_port_events(struct transport_port *port)
 
 /* --- facts --- */
 
-/* Lanes of a link by the code of active_width, and Gbit/s of data per lane by the code of
- * active_speed (InfiniBand Architecture, PortInfo; a code is one bit). SDR to QDR lose a fifth
- * to 8b/10b. */
+/* Return the data rate of a link, bit/s: the number of lanes (active_width) times the data rate per
+ * lane (active_speed); each code is one bit (InfiniBand Architecture, PortInfo). SDR to QDR lose a
+ * fifth to 8b/10b. */
 static uint64_t link_bps(const struct ibv_port_attr *attributes)
 {
     static const struct {
@@ -369,8 +370,8 @@ static uint64_t link_bps(const struct ibv_port_attr *attributes)
 
 /* --- counters --- */
 
-/* Counter of the port and its names. Drivers name counters differently; the first existing name
- * counts. */
+/* Counter of an RDMA port, with the names that drivers use for it; the first existing name is
+ * read. */
 struct counter_source {
     size_t offset; /* in struct port_hardware */
     const char *names[COUNTER_NAMES_MAX];

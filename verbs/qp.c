@@ -121,8 +121,7 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 
 /* --- configurations and infos --- */
 
-/* Differences of the services: their attributes in the states INIT, RTR and RTS
- * (ibv_modify_qp(3)). */
+/* Attributes that each service sets for the states INIT, RTR and RTS (ibv_modify_qp(3)). */
 static const struct {
     const char *name;
     enum ibv_qp_type type;
@@ -160,8 +159,9 @@ bool qp_info_fits(const struct qp_info *info, uint32_t stride)
 
 /* --- making one --- */
 
-/* Set up the memory and its receives. A write with immediate data puts its payload into a place,
- * not into the receive, which holds only end marks. */
+/* Allocate a queue pair's memory, and set up its receives. A write with immediate data puts its
+ * payload into a place of the ring, not into the receive's own buffer, which only takes end
+ * marks. */
 static int lay_out(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
@@ -210,8 +210,8 @@ static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inl
     };
 }
 
-/* Create the queue pair and its completion queue. Devices show their inline limit only by
- * refusing more. */
+/* Create the queue pair and its completion queue. A device shows its limit of inline data only by
+ * rejecting more. */
 static int create_queues(struct verbs_qp *qp, struct err *err)
 {
     const struct verbs_qp_options *options = &qp->config.options;
@@ -293,9 +293,9 @@ static void choose_numbers(struct verbs_qp *qp)
     qp->queue_key = random[1] & QUEUE_KEY_MASK;
 }
 
-/* Stop a queue pair and free its memory: in the state Reset the device drops its work requests and
- * releases their memory (InfiniBand Architecture 10.3.1). A device that cannot reset must destroy
- * the queue pair at once. */
+/* Stop a queue pair and free its memory. In the state Reset the device drops the work requests and
+ * no longer uses their memory (InfiniBand Architecture 10.3.1). A queue pair that cannot be reset
+ * must be destroyed at once. */
 static void stop(struct verbs_qp *qp)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
@@ -307,7 +307,7 @@ static void stop(struct verbs_qp *qp)
     registered_memory_free(qp->port, &qp->memory);
 }
 
-/* Destroy a stopped queue pair. Any thread may do this, and it may take long. */
+/* Destroy a stopped queue pair; may be called by any thread, and may take long. */
 static void destroy(struct verbs_qp *qp)
 {
     if (qp->ah != NULL)
@@ -431,10 +431,10 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 
 /* --- the thread that destroys --- */
 
-/* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE this
- * includes packets that a NIC's driver has sent but not yet freed, and some drivers (virtio_net)
- * free them only with the next transmission: on a quiet link the call takes up to 50 s (rxe's
- * __rxe_cleanup). */
+/* Destroy the queue pairs that arrive by the pipe, in a thread of their own. The kernel's call
+ * returns only when nothing refers to the queue pair any more. On Soft-RoCE this includes packets
+ * that a NIC's driver has sent but not yet freed, and some drivers (virtio_net) free them only with
+ * the next transmission: on a quiet link the call takes up to 50 s (rxe's __rxe_cleanup). */
 static void *destroy_all(void *context)
 {
     int doomed = (int)(intptr_t)context;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define EVENTS_MAX 64
-/* Unreliable: time without credit after which messages in flight count as lost */
+/* Unreliable services: time without credit after which messages in flight count as lost */
 #define LOST_NS (200 * NS_PER_MS)
 #define EOF_NS (5 * NS_PER_MS)     /* unreliable: interval of repeated end marks */
 #define EOFS_MAX 40                /* unreliable: maximum number of repeated end marks */
@@ -73,7 +73,8 @@ static const struct transport_port *port_of(const struct verbs_end *end)
     return end->base.lane->lane.request.port;
 }
 
-/* The caller that prints the error names the port. */
+/* Set the lane's error for a failed stream end; the caller adds the port's name when it prints the
+ * error. */
 static void fail(struct verbs_end *end, int code, const char *what, const char *why)
 {
     const struct transport_port *port = port_of(end);
@@ -131,7 +132,7 @@ static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_
     fault_post(end, code);
 }
 
-/* Send a header alone: a credit or an end mark. */
+/* Send a message that is a header alone: a credit or an end mark. */
 static void send_header(struct verbs_end *end, enum verbs_work kind, struct message_header header)
 {
     struct message_header *out = &end->qp->control->out;
@@ -153,7 +154,7 @@ static void send_header(struct verbs_end *end, enum verbs_work kind, struct mess
     post_works(end, &work, 1);
 }
 
-/* Return the bytes before the data of a place. */
+/* Return the number of bytes before the data in a place of the ring: the GRH of UD, else 0. */
 static uint32_t head_of(const struct verbs_end *end)
 {
     return end->config.options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
@@ -198,8 +199,8 @@ void verbs_out_connected(struct verbs_out *out)
     }
 }
 
-/* Fill work requests with messages of the present length: a header and payload each. Pieces of a
- * schedule belong to one message, whose payload is in the rank's memory. */
+/* Fill work requests with messages of the present length; each has a header and payload. For a
+ * schedule these are pieces of one message, with the payload in the rank's memory. */
 static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_qp *qp = out->end.qp;
@@ -232,7 +233,8 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
     }
 }
 
-/* Number the messages; writes go to the next places of the receiver's ring. */
+/* Set the message numbers in work requests, and the target addresses of writes: the next places of
+ * the receiver's ring. */
 static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct qp_info *theirs = &out->end.theirs;
@@ -248,7 +250,8 @@ static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
     }
 }
 
-/* Return the messages of the present length up to the next signalled one. */
+/* Return how many messages of the present length can be posted together: up to the next signalled
+ * message, within the budget and `max`. */
 static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t max)
 {
     const struct message_script *script = &out->end.base.stream.script;
@@ -380,7 +383,7 @@ static void finish(struct message_end *base, int64_t now_ns)
 
 /* --- completions and credits --- */
 
-/* Complete the messages up to `done`. */
+/* Count the messages up to the number `done` as completed. */
 static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
 {
     struct flow_side *side = out->end.base.stream.side;
@@ -443,7 +446,7 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* Release a place that was read: its receive is posted again. */
+/* Release the place of a message that was read, so that its receive is posted again. */
 static void leave(struct verbs_in *in)
 {
     in->place = place_after(in, in->place);
@@ -517,7 +520,8 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
         base->lane->lane.arrived_ns = now_ns;
 }
 
-/* Return whether the last messages and the end mark of an unreliable service are lost. */
+/* Return whether the rest of an unreliable stream, with its end mark, is lost or complete, so that
+ * nothing more will arrive. */
 static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
 {
     const struct message_lane *lane = in->end.base.lane;
@@ -534,8 +538,9 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
 }
 
-/* Post receives again, and give credit for messages that are consumed, forwarded or lost.
- * Answered messages need no credit, but the sender must learn that the end mark has arrived. */
+/* Post the receives of freed places again, and send the sender credit for messages that are
+ * consumed, forwarded or lost. Answered messages need no credit, but the sender must learn that the
+ * end mark has arrived. */
 static void give_credit(struct verbs_in *in, int64_t now_ns)
 {
     struct verbs_end *end = &in->end;
@@ -642,9 +647,9 @@ static bool reap_all(struct verbs_lane *lane, int64_t now_ns)
     return moved;
 }
 
-/* A wake-up must be acknowledged, else it would repeat for ever; but not by a system call in
- * each round of a busy stream, which arms nothing. A lane at its end is never armed again, and
- * completions from before may still arrive. */
+/* Handle the completions of all queue pairs of a lane. A wake-up must be acknowledged, else it
+ * would repeat for ever; a busy stream arms no wake-ups, and so needs no system call in each round.
+ * A lane at its end is not armed again, but completions from before may still arrive. */
 static bool reap(struct message_lane *base, int64_t now_ns)
 {
     struct verbs_lane *lane = lane_of(base);

@@ -134,7 +134,8 @@ static void close_packet(struct device *device)
 static const struct device_kind kind = {
     .receive = receive, .send = send_frames, .lost = lost, .close = close_packet};
 
-/* The size of a slot, and how many blocks of them hold what the interface needs. */
+/* Compute the size of a ring slot, and the number of blocks of slots for the bytes that the
+ * interface must hold. */
 static void size_ring(struct packet *packet, const struct device_need *need)
 {
     uint32_t wanted = need->length_max + VLAN_TAG + TPACKET_ALIGN(TPACKET2_HDRLEN) + 64;

@@ -54,9 +54,10 @@ struct program {
     unsigned reports; /* requested reports that have not begun */
 };
 
-/* Read the next line into `line`, waiting for it as poll() does. 1; 0: its end is not there yet;
- * -1: the input has ended or can't be read. A byte at a time, so that a line in pieces stops
- * nothing and poll() sees what is there. */
+/* Read the next line of the input into `line`, with a timeout as for poll(). Return 1: the line is
+ * complete; 0: its end has not arrived yet; -1: the input has ended or cannot be read. One byte is
+ * read at a time, so that an incomplete line blocks nothing and poll() reports the remaining
+ * bytes. */
 static int read_line(struct program *program, int wait_ms)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -132,7 +133,8 @@ static void run_command(struct program *program, const char *line)
     }
 }
 
-/* Handle input, links and records; false at the end of the input. */
+/* Handle the next command of the input, check the devices, and begin a requested report; return
+ * false at the end of the input. */
 static bool housekeeping(struct program *program)
 {
     int line = read_line(program, 0);

@@ -25,7 +25,8 @@
 static_assert(RTE_PKTMBUF_HEADROOM >= sizeof(struct model_frame),
               "the model's part of a frame lies in the packet's headroom");
 
-/* A ring passes on packets of other processes: only the headroom is known to be free. */
+/* Return the model's frame of a received packet, stored in the packet's headroom: a ring device
+ * passes on packets of other processes, in which only the headroom is free. */
 static struct model_frame *frame_of(struct rte_mbuf *packet)
 {
     struct model_frame *frame = packet->buf_addr;
@@ -84,8 +85,8 @@ static void queue_tx(struct port_array *port_array, struct device *device, struc
     device->leaving[device->count++] = packet;
 }
 
-/* Send a copy to another device at the same cable, which does not count as a frame of the
- * switch. */
+/* Send a copy of a frame to another device at the same cable; the copy does not count as a frame of
+ * the switch. */
 static void queue_copy(struct port_array *port_array, struct device *device,
                        const struct model_frame *frame)
 {
@@ -164,7 +165,8 @@ static unsigned take_from(struct port_array *port_array, unsigned number, unsign
     return count;
 }
 
-/* Return how many of the shortest frames the wire could have carried since it became free. */
+/* Return how many frames of the shortest size a port's wire could have carried since it became
+ * free, at most TURN_FRAMES. */
 static uint16_t wanted(const struct array_port *port, int64_t free_ns, int64_t now_ns)
 {
     int64_t since_ns = now_ns - free_ns;
@@ -176,8 +178,8 @@ static uint16_t wanted(const struct array_port *port, int64_t free_ns, int64_t n
     return frames < TURN_FRAMES ? (uint16_t)frames : TURN_FRAMES;
 }
 
-/* A device delivers all that its wire could have carried since the last turn, so that late turns
- * do not reduce the rate. */
+/* Receive the frames of a port's devices: as many as the wire could have carried since the last
+ * turn, so that late turns do not reduce the rate. Return their number. */
 static unsigned take_port(struct port_array *port_array, unsigned number, int64_t now_ns)
 {
     struct array_port *port = &port_array->ports[number];

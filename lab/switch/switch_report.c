@@ -20,7 +20,7 @@ static json_t *count(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* Write a record of a type with the items of `own`, and release `own`. */
+/* Write a record of a given type with the keys and values of `own`, and release `own`. */
 static void put(const struct switch_report *report, const char *type, json_t *own)
 {
     json_t *record = json_pack("{s:s, s:s}", "type", type, "switch", report->description->name);
@@ -33,7 +33,7 @@ static void put(const struct switch_report *report, const char *type, json_t *ow
     json_decref(record);
 }
 
-/* Return dropped frames by reason. */
+/* Return a JSON object with the number of dropped frames by reason. */
 static json_t *drops(const uint64_t *dropped)
 {
     json_t *object = json_object();
@@ -64,7 +64,7 @@ static json_t *address(uint64_t mac)
     return json_string(text);
 }
 
-/* Return a port's name; null for a flooded frame. */
+/* Return a port's name as JSON; null for the output of a flooded frame. */
 static json_t *port_name(const struct switch_report *report, unsigned port)
 {
     return port < report->port_array->count
@@ -72,7 +72,7 @@ static json_t *port_name(const struct switch_report *report, unsigned port)
                : json_null();
 }
 
-/* Return the identification of a record's flow. */
+/* Return a JSON object with the keys that identify a flow in a record. */
 static json_t *flow_items(const struct switch_report *report, const struct model_flow *flow)
 {
     struct model_flow_name name = model_flow_name(flow);

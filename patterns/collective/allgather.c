@@ -19,7 +19,8 @@ static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
     gather_ring(steps, &parts, 0);
 }
 
-/* Before: an even rank's part goes to the next odd rank; after: all parts come back. */
+/* Emit recursive doubling over a fold: before it, an even rank's part goes to the next odd rank;
+ * after it, the even rank gets all parts back. */
 static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};

@@ -16,7 +16,8 @@ static void emit_binomial(const struct pattern_plan *plan, struct steps *steps)
     tree_down(steps, NULL, (struct piece){0, plan->bytes});
 }
 
-/* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, broadcast). */
+/* Emit van de Geijn's broadcast: a scatter down the tree, then an allgather around a ring (Thakur
+ * 2005, broadcast). */
 static void emit_scatter_allgather(const struct pattern_plan *plan, struct steps *steps)
 {
     struct partition parts = partition_split((struct piece){0, plan->bytes}, plan->n, 1);
@@ -32,7 +33,7 @@ const struct pattern_kind kind_bcast = {
     .emit = {emit_binomial, emit_scatter_allgather},
 };
 
-/* Hensgen, Finkel, Manber 1988. */
+/* Emit a dissemination barrier (Hensgen, Finkel, Manber 1988). */
 static void emit_dissemination(const struct pattern_plan *plan, struct steps *steps)
 {
     struct piece nothing = {0, 0};

@@ -131,8 +131,8 @@ static struct piece part_of(const struct halves *halves, uint32_t first, uint32_
     return partition_range(&halves->parts, first, end);
 }
 
-/* From the second round on, a received piece waits where the half released in the first round
- * was, if that is large enough: with few elements it may be the smaller half. */
+/* From the second round on, a received piece is stored where the half that was sent in the first
+ * round lies, if this half is large enough: with few elements it may be the smaller half. */
 void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves)
 {
     uint32_t member = fold_member(&halves->fold, steps->rank);
@@ -191,7 +191,8 @@ void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes)
 
 /* --- trees, rings, swaps -------------------------------------------------------------------- */
 
-/* Return the bit that distinguishes a rank from its parent; above all ranks for the root. */
+/* Return the lowest set bit of a rank, which distinguishes the rank from its parent in the tree;
+ * for the root, a bit above all ranks. */
 static uint32_t lowest_bit(const struct steps *steps)
 {
     uint32_t bit = 1;

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* Streams of random numbers that differ from other patterns' streams of the same seed. */
+/* Number of the stream of random numbers for random pairs, which differs from other patterns'
+ * streams of the same seed. */
 #define TWO_STREAM (UINT64_C(2) << 32)
 #define PHASES_MAX 65536u
 
@@ -86,7 +87,8 @@ static void emit_pingping(const struct pattern_plan *plan, struct steps *steps)
     steps_trade(steps, plan->bytes, 1, other, other);
 }
 
-/* A periodic chain: send to the right, receive from the left; in an exchange also back. */
+/* Emit a step of the periodic chain of ranks: send to the right and receive from the left
+ * neighbour; in an exchange also in the opposite direction. */
 static void emit_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;

@@ -15,7 +15,7 @@ static struct sum begin(const struct pattern_plan *plan, struct steps *steps)
     return (struct sum){.input = 0, .result = bytes, .spare = 2 * bytes};
 }
 
-/* Describe a piece of the sum at this place. */
+/* Declare that a piece of the sum over all ranks is in memory from `at` on, after a repetition. */
 static void hold_sum(struct steps *steps, uint64_t at, struct piece piece)
 {
     steps_hold(steps, &(struct content){.time = STEPS_RESULT,
@@ -49,8 +49,9 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
     hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
 }
 
-/* Each part travels around the ring and is added to; then the sums travel around (Patarasuk,
- * Yuan: Bandwidth Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
+/* Emit the first half of a ring allreduce: each part travels around the ring, and each rank adds
+ * its own values. Afterwards the sums travel around the ring (Patarasuk, Yuan: Bandwidth Optimal
+ * All-reduce Algorithms, JPDC 69(2), 2009). */
 static void add_ring(struct steps *steps, struct sum sum, const struct partition *parts)
 {
     uint32_t n = steps->n, part = steps->rank;
@@ -80,7 +81,8 @@ static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
     hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
 }
 
-/* Recursive halving, then recursive doubling (Thakur 2005, allreduce). */
+/* Emit Rabenseifner's allreduce: recursive halving, then recursive doubling (Thakur 2005,
+ * allreduce). */
 static void emit_rabenseifner(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
@@ -123,8 +125,9 @@ static void emit_halving(const struct pattern_plan *plan, struct steps *steps)
     hold_sum(steps, sum.result + own.at, own);
 }
 
-/* In each step another rank's part goes directly to it (Thakur 2005, reduce-scatter). The memory
- * holds no part of the sum except the rank's own. */
+/* Emit the pairwise reduce-scatter: in each step the rank sends one other rank's part directly to
+ * this rank (Thakur 2005, reduce-scatter). The memory holds no part of the sum except the rank's
+ * own. */
 static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum whole = begin(plan, steps);

@@ -74,7 +74,8 @@ int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, siz
     return result;
 }
 
-/* Return whether the phase has the opposite of the flow between the list's rank and `peer`. */
+/* Return whether a phase also has the opposite flow of the flow between the list's rank and
+ * `peer`. */
 static bool comes_back(const struct pattern_flow_list *list, uint32_t peer)
 {
     struct pattern_flow_list back = {

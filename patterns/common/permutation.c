@@ -8,10 +8,10 @@
  */
 #include "permutation.h"
 
-/* The paper's theorem 2 bounds how well q questions tell r rounds from a true shuffle of n:
- * 2 n^1.5 / (r + 2) * ((n + q) / 2n)^(r / 2 + 1). A flow is two questions, where a rank is and who
- * is beside it; 64 rounds at the largest n, 2^16, leave 6e-5. The tests' statistics need a quarter
- * of these rounds. */
+/* The paper's theorem 2 bounds how well q queries distinguish r rounds from a uniform shuffle of n:
+ * 2 n^1.5 / (r + 2) * ((n + q) / 2n)^(r / 2 + 1). A flow needs two queries: the position of a rank,
+ * and the rank beside it. 64 rounds at the largest n, 2^16, leave 6e-5. The tests' statistics need
+ * a quarter of these rounds. */
 #define ROUNDS 64u
 
 #define GOLDEN_RATIO UINT64_C(0x9e3779b97f4a7c15)
@@ -34,8 +34,9 @@ struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream)
     return (struct permutation){.key = random_word(seed, stream), .n = n};
 }
 
-/* What a round draws: which pairs it makes, and a bit for each of them by multiply-shift hashing
- * (Dietzfelbinger 1996), whose bits are pairwise independent: as many as two questions need. */
+/* Random numbers of one round of the shuffle: the sum that makes the pairs, and the factors of a
+ * hash that gives one bit per pair (multiply-shift, Dietzfelbinger 1996). The bits are pairwise
+ * independent, as two queries need. */
 struct round {
     uint32_t sum; /* of the two of a pair, modulo n */
     uint64_t multiplier;
@@ -54,8 +55,9 @@ static inline struct round draw_round(const struct permutation *permutation, uin
     };
 }
 
-/* Here a chain of rounds spends its time, each on the result of the one before: what `round` draws
- * is known early and costs little. */
+/* Return the element that a round moves to the place of `x`. A chain of rounds spends its time
+ * here, because each round needs the result of the round before; the random numbers of `round` do
+ * not, and cost little. */
 static inline uint32_t swap_or_not(const struct round *round, uint32_t n, uint32_t x)
 {
     uint32_t partner = round->sum >= x ? round->sum - x : round->sum + n - x;

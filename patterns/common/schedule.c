@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Memory is filled, and verified, by what a schedule says that is there.
+ * Filling and verification of a rank's memory, by the contents that its schedule declares.
  */
 #include "schedule.h"
 
@@ -23,10 +23,10 @@ void schedule_free(struct schedule *schedule)
  * of n ranks are at most EXACT / n. */
 #define EXACT (UINT32_C(1) << 24)
 
-/* A value is a part for its rank and one for its place. The rank's is one of PARTS random numbers
- * of the rank, in turn from element to element: a rank whose values took those of another's place
- * is found in so many elements. The place's has PLACES values, a prime number, and begins again
- * elsewhere after them: pieces that changed places don't look alike. */
+/* A float is the sum of a part that depends on its rank and a part that depends on its place. The
+ * rank's part is one of PARTS random numbers of the rank, in rotation from element to element, so
+ * that values of a wrong rank are found within PARTS elements. The place's part repeats after
+ * PLACES values, a prime number, so that exchanged pieces differ. */
 #define PARTS 3u
 #define PLACES 211u
 static_assert(PLACES < EXACT / PATTERN_RANKS_MAX, "there are numbers for ranks");
@@ -38,7 +38,7 @@ static uint32_t place_of(uint64_t element)
     return (uint32_t)((element + (round * UINT64_C(0x9e3779b97f4a7c15) >> 40)) % PLACES);
 }
 
-/* What is to be added: the values of one rank, or of all. */
+/* Parts of the floats of one rank, or of the sum over all ranks. */
 struct values {
     uint32_t ranks; /* 0: not reckoned yet */
     uint32_t own[PARTS];
@@ -55,7 +55,8 @@ static struct values values_of(uint32_t n, uint32_t source)
     return values;
 }
 
-/* Writes `bytes` of what a piece holds, from a place in it on. */
+/* Write `bytes` bytes of the declared content of a piece, from the offset `from` in the piece
+ * on. */
 static void write_content(const struct schedule *schedule, const struct content *content,
                           struct values *sum, uint64_t from, unsigned char *into, uint64_t bytes)
 {
@@ -99,7 +100,8 @@ void schedule_fill(const struct schedule *schedule, void *memory)
 
 #define COMPARED 4096u /* bytes at a time: whole floats */
 
-/* Compares a part of a piece, which it should hold; false: `wrong` says where it does not. */
+/* Compare a part of a piece in memory with its declared content; return false at the first
+ * difference, which `wrong` describes. */
 static bool compare(const struct content *content, uint64_t from, const unsigned char *found,
                     const unsigned char *right, uint64_t bytes, struct schedule_wrong *wrong)
 {

@@ -13,7 +13,7 @@
 
 #define FIRST_ROOM 64u
 
-/* Make room for one more element of an array. */
+/* Enlarge an array, if necessary, for one more element. */
 static bool grow(struct steps *steps, void **array, size_t count, size_t *room, size_t size)
 {
     void *grown = *array;
@@ -145,8 +145,9 @@ void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to
 
 /* --- an ordinary pattern as one schedule ---------------------------------------------------- */
 
-/* A rank sends all messages from one place. Messages that arrive in one phase have a place each,
- * which the next phase uses again. Forwarded data are where the first message arrives. */
+/* Return the place of a message in a rank's memory. Place 0 is the message that the rank sends; the
+ * messages that arrive in one phase have the places from 1 on, which the next phase uses again.
+ * Forwarded data are at place 1. */
 static struct piece place(const struct pattern_plan *plan, uint64_t number)
 {
     return (struct piece){number * plan->bytes, plan->bytes};

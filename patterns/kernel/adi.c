@@ -56,7 +56,8 @@ static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
     return adi;
 }
 
-/* Return the points of a cell along one direction; inner points exclude the whole grid's border. */
+/* Return the number of points of a cell along one direction; inner points exclude the border of the
+ * whole grid. */
 static uint64_t points(const struct adi *adi, uint32_t coordinate, bool inner)
 {
     uint64_t all = kernel_share(adi->side, adi->p, coordinate);
@@ -64,8 +65,9 @@ static uint64_t points(const struct adi *adi, uint32_t coordinate, bool inner)
     return inner ? all - (coordinate == 0) - (coordinate + 1 == adi->p) : all;
 }
 
-/* Return the points of a cell's face across a direction, for the rank's cell at a stage of a
- * sweep in this direction. The rank's cell with z is at x + z, y - z. */
+/* Return the number of points of a cell's face across a direction, for the cell that the rank
+ * solves at a stage of a sweep in this direction. The rank's cell number z in the z direction is at
+ * x + z, y - z. */
 static uint64_t face_points(const struct adi *adi, unsigned direction, uint32_t stage, bool inner)
 {
     uint32_t p = adi->p;

@@ -18,8 +18,8 @@ struct cg {
     double product;    /* operations of one product */
 };
 
-/* Return a rank's bytes of its row's part: all, or one of two halves where columns are twice the
- * rows. */
+/* Return how many bytes of its row's part of a vector a rank has: all, or one of two halves where
+ * there are twice as many columns as rows. */
 static uint64_t own_length(const struct cg *cg, uint64_t length, uint32_t rank)
 {
     uint64_t elements = length / KERNEL_DOUBLE;
@@ -64,8 +64,8 @@ static void exchange(struct steps *steps, uint32_t partner, uint64_t out, uint64
     steps_next(steps);
 }
 
-/* Sum over the row of ranks, nearest first; with halves, the first exchange sends the other
- * half. */
+/* Emit the sum of a product over a row of ranks, by exchanges with the nearest rank first. If a
+ * rank has half of its part, the first exchange sends the other half. */
 static void sum_product(struct steps *steps, const struct cg *cg)
 {
     for (uint32_t bit = 1; bit < cg->columns; bit *= 2) {

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Return the largest divisor up to the square root: 3 for 12. A prime number has a row of 1. */
+/* Return the largest divisor of a number up to its square root: 3 for 12, 1 for a prime number. */
 static uint32_t divisor(uint32_t n)
 {
     uint32_t found = 1;
@@ -31,9 +31,10 @@ struct hpl {
     double operations;
 };
 
-/* A middle iteration, with half of the matrix left, has the mean bytes of all iterations. With a
- * rank's rows of the panel travel the diagonal block, its pivots and a flag. Operations are
- * counted as for HPL's own rate. HPL_pdpanel_init.c, HPL_pdtest.c. */
+/* Compute the message sizes and operations of one HPL iteration. It is the middle iteration, with
+ * half of the matrix left, whose bytes are the mean of all iterations. A panel message has the
+ * rank's rows of the panel, the diagonal block, its pivots and a flag. Operations are counted as
+ * for HPL's own rate. HPL_pdpanel_init.c, HPL_pdtest.c. */
 static struct hpl hpl_of(const struct pattern_plan *plan)
 {
     double all = plan->asked.matrix;
@@ -145,7 +146,8 @@ static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t ra
     return kernel_grid_of(rank, (const uint32_t[3]){n / third / second, second, third});
 }
 
-/* Emit the exchange of faces with each neighbouring box; there is none at the edge of the space. */
+/* Emit the exchange of faces with each neighbouring box; boxes at the edge of the space have fewer
+ * neighbours. */
 static void emit_halo(const struct pattern_plan *plan, struct steps *steps)
 {
     struct kernel_grid grid = cut_space(plan, steps->rank);

@@ -47,7 +47,8 @@ static bool has_neighbour(const struct lu *lu, unsigned dimension, int direction
     return direction > 0 ? at + 1 < lu->grid.ranks[dimension] : at > 0;
 }
 
-/* Return the place of messages to and from a dimension's neighbours; sent messages come first. */
+/* Return the place in memory of a message to or from a neighbour along a dimension; sent messages
+ * come first. */
 static struct piece place(const struct lu *lu, unsigned number, unsigned dimension)
 {
     uint64_t most = lu->edge[0] > lu->edge[1] ? lu->edge[0] : lu->edge[1];
@@ -55,7 +56,8 @@ static struct piece place(const struct lu *lu, unsigned number, unsigned dimensi
     return (struct piece){number * most, lu->edge[dimension]};
 }
 
-/* A plane is received from behind while the plane before it is sent ahead. */
+/* Emit a sweep of planes as a pipeline: each step receives a plane from the rank behind, and sends
+ * the previous plane to the rank ahead. */
 static void sweep(struct steps *steps, const struct lu *lu, int direction)
 {
     uint32_t planes = lu->side - 2;

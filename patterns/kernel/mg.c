@@ -25,7 +25,8 @@ struct level {
     uint32_t points[3]; /* without the neighbours' points; 0: none along this dimension */
 };
 
-/* Return a rank's level; of ranks that share a point, the last one has it. */
+/* Return a rank's part of a level; where several ranks cover one point, the last of these has
+ * it. */
 static struct level level_of(const struct kernel_grid *grid, unsigned number)
 {
     struct level level = {.grid = *grid};
@@ -92,8 +93,9 @@ static uint64_t plane_bytes(const struct level *level, unsigned dimension)
     return bytes;
 }
 
-/* Emit planes to neighbours that have points of this level, but had none of the level below: the
- * last two planes to the next rank, the first one to the rank before. */
+/* Emit the transfer of planes along a dimension, from ranks that had points of the level below to
+ * ranks that have points of this level only: the last two planes to the next such rank, the first
+ * plane to the previous one. */
 static void hand_on(struct steps *steps, const struct level *level, unsigned d, bool gives)
 {
     uint64_t plane = plane_bytes(level, d);
@@ -110,7 +112,8 @@ static void hand_on(struct steps *steps, const struct level *level, unsigned d, 
     steps_next(steps);
 }
 
-/* Emit the exchange after the interpolation to a level. */
+/* Emit the transfers after the interpolation to a level, to ranks that have points of this level
+ * but none of the level below. */
 static void take_in(struct steps *steps, const struct kernel_grid *grid, unsigned number)
 {
     struct level level = level_of(grid, number), below = level_of(grid, number - 1);

@@ -53,7 +53,7 @@ const struct pattern_kind kind_nas_ep = {
 #define IS_INT 4u
 #define IS_TEST_KEYS 5u /* sent with the bucket sizes */
 
-/* Return the maximum ranks, as NPB's source limits them. */
+/* Return the maximum number of ranks, which NPB's source sets. */
 static uint64_t is_most(const struct kernel_problem *problem)
 {
     return problem->size[0] <= 16 ? 128 : 1024;
@@ -98,7 +98,8 @@ const struct pattern_kind kind_nas_is = {
 
 #define FT_COMPLEX 16u
 
-/* Return the maximum ranks: nz ranks cut x and y, and the others z and then y. */
+/* Return the maximum number of ranks: nz along one dimension of the grid of ranks, and the smaller
+ * of ny and nz along the other. */
 static uint64_t ft_most(const struct kernel_problem *problem)
 {
     uint64_t y = problem->size[1], z = problem->size[2];

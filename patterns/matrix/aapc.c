@@ -22,7 +22,8 @@ static uint32_t ahead(uint32_t n, uint32_t rank, uint32_t distance)
     return rank + distance < n ? rank + distance : rank + distance - n;
 }
 
-/* Add the flow at a distance: receivers are ahead, senders behind. */
+/* Add the flow between the list's rank and the rank at a distance: ahead for the flow that it
+ * sends, behind for the flow that it receives. */
 static void add_at(uint32_t n, uint32_t distance, struct pattern_flow_list *list)
 {
     pattern_add(list, ahead(n, list->rank, list->side == PATTERN_SENDS ? distance : n - distance));

@@ -50,7 +50,8 @@ static struct flow_list *make_list(const struct pattern_request *request)
     return list;
 }
 
-/* Divide the rest of a rank's load evenly among its flows without a share. */
+/* Divide the part of a rank's load that no share takes evenly among the rank's flows without a
+ * share. */
 static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *why)
 {
     uint32_t first = list->ranks[rank].first[PATTERN_SENDS], without = 0;

@@ -15,11 +15,12 @@
 
 #define NOBODY UINT32_MAX
 
-/* Streams of random numbers that differ from the rings' streams of the same seed. */
+/* Stream of random numbers for random pairs, which differs from the rings' streams of the same
+ * seed. */
 #define RANDOM_PAIRS_STREAM (UINT64_C(1) << 32)
 
-/* Seat of a rank: the number of its pair, its partner (NOBODY: it idles), and whether it is
- * first. */
+/* Place of a rank in the pairs: the number of its pair, its partner (NOBODY: the rank idles), and
+ * whether it is the first of the pair. */
 struct seat {
     uint32_t pair;
     uint32_t partner;
@@ -109,9 +110,9 @@ static void sit(struct seat *seats, uint32_t *pair, uint32_t a, uint32_t b)
     seats[b] = (struct seat){.pair = (*pair)++, .partner = a};
 }
 
-/* Assign seats to ranks at a shift, to adjacent ranks in a random order, to successive ranks in
- * a list or group, or to ranks with equal places in two successive groups. Returns the number of
- * pairs. */
+/* Make the pairs of all ranks: of ranks at a shift, of adjacent ranks in a random order, of
+ * successive ranks in a list or group, or of ranks with equal places in two successive groups.
+ * Return the number of pairs. */
 static uint32_t fill(unsigned way, const struct pattern_request *request, struct seat *seats)
 {
     const struct pattern_ranks *lists = way == LIST ? &request->list : request->groups;

@@ -21,7 +21,7 @@
 
 enum { ALSO_BACK = 1 << 0, BY_RECEIVER = 1 << 1 }; /* plan->choice, or-ed */
 
-/* Fill plan->state for groups: rank by place, then place by rank. */
+/* Fill plan->state for groups: the ranks by place, followed by the places by rank. */
 static void take_groups(uint32_t *ranks, uint32_t n, const struct pattern_ranks groups[2])
 {
     uint32_t *places = ranks + n, place = 0;
@@ -81,7 +81,8 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     return 0;
 }
 
-/* Senders have the first places, receivers the next; the remaining ranks idle. */
+/* Add the flows of a rank. Senders have the first places, receivers the next; the remaining ranks
+ * idle. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const uint32_t *ranks = plan->state;

@@ -37,7 +37,8 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
     return snprintf(name, size, "random %u", phase + 1);
 }
 
-/* Draw a rank's partner once; return whether the rank sends. */
+/* Choose the random partner number `turn` of a rank in a phase; return whether the rank sends to
+ * it. */
 static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank, uint32_t turn,
                  uint32_t *partner)
 {
@@ -49,7 +50,7 @@ static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
     return (word & 1) != 0 || (turn == 0 && rank == phase % plan->n);
 }
 
-/* Find the distinct ranks to which `rank` sends, in the order of its draws. */
+/* Find the distinct ranks to which `rank` sends in a phase, in the order of its random choices. */
 static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                          uint32_t found[DEGREE_MAX])
 {

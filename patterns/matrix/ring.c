@@ -21,7 +21,8 @@
 
 enum { NATURAL = 1 << 0, BOTH = 1 << 1 }; /* plan->choice, or-ed */
 
-/* Put each rank at a random position, or at the next free one behind it. */
+/* Make a random ring as HPCC does: put each rank at a random position, or at the next free position
+ * behind it. */
 static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
 {
     uint16_t *order = kept + (size_t)(number - 1) * 2 * n, *position = order + n;
@@ -38,7 +39,8 @@ static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
     }
 }
 
-/* plan->state has the stored rings, each as rank by position, then position by rank. */
+/* Complete the plan. plan->state has the stored rings of HPCC, each as the ranks by position,
+ * followed by the positions by rank. */
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
@@ -98,8 +100,9 @@ static uint32_t look_up(const struct pattern_plan *plan, uint32_t number, uint32
     return inverse ? permutation_position(&order, at) : permutation_at(&order, at);
 }
 
-/* The forward flow comes first on both sides: to the successor, from the predecessor. With two
- * ranks each is the other's successor and predecessor: one flow per direction. */
+/* Add the flows of a rank in a ring. The forward flow comes first on both sides: to the successor,
+ * from the predecessor. With two ranks each is the other's successor and predecessor, so there is
+ * one flow per direction. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     uint32_t n = plan->n, number = number_of(plan, list->phase);

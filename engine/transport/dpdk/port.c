@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Derive a locally administered MAC address from the port's name: equal names give equal
- * addresses. */
+/* Derive a locally administered MAC address from the names of the run and the port. */
 static void derive_mac(const struct transport_run *run, const char *name, uint8_t mac[FRAME_MAC])
 {
     uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */

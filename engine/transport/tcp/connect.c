@@ -28,8 +28,8 @@
 /* A connection without a claim is rejected after this time; a partner on a busy host connects
  * again. */
 #define CLAIM_TIMEOUT_NS NS_PER_S
-/* After this number of rejections in a turn the listener pauses until the next turn; as many again
- * may have been accepted before. */
+/* Length of a turn. After TURN_REJECTED rejections in one turn the listener pauses until the next
+ * turn; up to as many further connections may have been accepted before. */
 #define TURN_NS (16 * NS_PER_MS)
 #define TURN_REJECTED 64u
 #define ACCEPTED_MOST 64 /* connections per call: the main thread has other work, too */

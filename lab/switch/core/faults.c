@@ -173,9 +173,9 @@ static void strike(struct model *model, unsigned number, struct model_frame *fra
 
 /* --- which frames --- */
 
-/* Return whether a fault can affect a frame: only a frame with one destination can be
- * duplicated, held back or misdelivered, and only one with a known flow can wait for others of
- * its flow. */
+/* Return whether the fault `number` can affect a frame: only a frame with one destination can be
+ * duplicated, held back or misdelivered, and only a frame whose flow has its own entry can be held
+ * back. */
 static bool can(const struct model *model, unsigned number, const struct model_frame *frame,
                 unsigned out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Places where frames wait: an output's queue with a limit, and its wire; back-pressure; a module's
- * capacity; queues at the inputs.
+ * Queues of the modelled switch: output queues with their limits and wires, back-pressure (PAUSE),
+ * the module's capacity, and queues at the inputs.
  */
 #include "inside.h"
 
@@ -99,10 +99,10 @@ static void take_room(struct model *model, unsigned port, int64_t bytes)
     model->shared_bytes += (uint64_t)bytes;
 }
 
-/* The output's processor stays busy for some time after an overload. The load that it would hold
- * if it dropped only for lack of room gives the end of the overload. An overload of a tenth
- * drops one frame of eleven, so the overload lasts as long as there is no room for a second
- * frame. */
+/* Return whether an output drops a frame because its queue overflows or recovers. An output drops
+ * all frames for some time after an overload. The overload lasts as long as a queue that dropped
+ * only for lack of room would be too full for a second frame: an overload of a tenth drops only one
+ * frame of eleven. */
 static bool recovers(const struct model *model, struct output *output,
                      const struct model_frame *frame)
 {
@@ -202,7 +202,8 @@ static void count_wrong(struct model *model, const struct model_frame *frame, ui
         flows_get(&model->wrong, key)->counts.misdelivered += sign;
 }
 
-/* Count a frame that left; `sign` is 1, or -1 to correct the count of one that did not leave. */
+/* Count a frame that left the switch; `sign` is 1, or -1 to undo the count of a frame that did not
+ * leave. */
 static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
 {
     struct model_counts *counts = &frame->flow->counts;
@@ -293,7 +294,7 @@ void output_act(struct model *model, unsigned port)
 /* --- PAUSE: when --------------------------------------------------------------------------------
  */
 
-/* Plan the time of the first renewal of a PAUSE. */
+/* Set the time at which the next PAUSE frame must be renewed. */
 static void plan_renewal(struct model *model)
 {
     int64_t first = MODEL_NEVER;
@@ -391,8 +392,8 @@ void fabric_open(struct model *model)
     set_capacity(model);
 }
 
-/* Update the collapse from successive windows of the offered load; a window without frames
- * counts. */
+/* Update whether the module's capacity has collapsed, from the offered load of each window since
+ * the last call; windows without frames count, too. */
 static void judge_load(struct model *model)
 {
     const struct model_conf *conf = model->conf;
@@ -530,7 +531,8 @@ static void start(struct model *model, unsigned in, unsigned out)
     output_send(model, out, frame);
 }
 
-/* Match one output; return the next time at which its state may change by itself. */
+/* Grant one free output to a free input with a frame for this output; return the next time at which
+ * the result may change without a new frame. */
 static int64_t grant(struct model *model, unsigned out)
 {
     struct output *output = &model->outputs[out];
@@ -586,7 +588,7 @@ bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
     return output_accept(model, frame);
 }
 
-/* The frame itself leaves by the last port. */
+/* Send copies by all ports but the last; the frame itself leaves by the last port. */
 void frame_flood(struct model *model, struct model_frame *frame)
 {
     uint64_t outs = model->flood_mask & ~bit(frame->in);

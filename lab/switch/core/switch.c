@@ -34,7 +34,7 @@ static struct model_flow *flow_of(struct model *model, const struct model_frame 
     return model->last_flow[frame->in] = last;
 }
 
-/* Return the reason to drop a frame, or MODEL_DROPS. */
+/* Return the reason for which a received frame must be dropped; MODEL_DROPS: it is not dropped. */
 static enum model_drop refusal(const struct model *model, const struct model_frame *frame,
                                unsigned out)
 {

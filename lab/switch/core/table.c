@@ -7,7 +7,7 @@
 #define USED 0x100
 #define LEARN_QUEUE 16 /* addresses that may wait to be learned */
 
-/* Return the entry of an address, or the free entry for it. */
+/* Return the table entry of an address, or the free entry where it belongs. */
 static struct table_entry *seek(const struct table *table, uint64_t mac)
 {
     uint32_t at = (uint32_t)(mac * 0x9e3779b97f4a7c15 >> 32) & table->mask;
@@ -47,7 +47,8 @@ static bool has_aged(const struct table *table, const struct table_entry *entry,
     return now_ns - entry->seen_ns > table->ageing_ns;
 }
 
-/* Remove aged entries: the others move to the spare array, without gaps in their chains. */
+/* Remove the aged entries of an address table: the others are inserted into the spare array, so
+ * that no search chain has a gap. */
 static void sweep(struct table *table, int64_t now_ns)
 {
     struct table_entry *old = table->entries;
@@ -70,8 +71,8 @@ static void sweep(struct table *table, int64_t now_ns)
     }
 }
 
-/* Learning occupies the switch's processor for some time; waiting addresses are already in the
- * table. */
+/* Return whether the switch has time to learn one more address: learning one occupies its processor
+ * for some time. Addresses whose learning waits are in the table at once. */
 static bool may_learn(struct table *table, int64_t now_ns)
 {
     int64_t start_ns = now_ns > table->next_learn_ns ? now_ns : table->next_learn_ns;
