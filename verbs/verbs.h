@@ -299,7 +299,7 @@ bool verbs_destroyer_stop(struct transport_port *port);
 
 struct verbs_lane;
 
-/** One end of a stream, with its queue pair and the partner's info. */
+/** End of a stream, with its queue pair and the partner's info. */
 struct verbs_end {
     struct message_end base;
     struct verbs_qp *qp;

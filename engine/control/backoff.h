@@ -50,7 +50,7 @@ static inline void backoff_start(struct backoff *backoff, int64_t now_ns)
 }
 
 /**
- * @brief Return whether a datagram is due to be sent again; if so, set the time of the next
+ * @brief Return whether the repetition of a datagram is due; if it is due, set the time of the next
  * repetition.
  *
  * @param backoff Back-off.

@@ -4,7 +4,7 @@
  * @brief State of one node as a member of a run: its neighbours, the barrier, the abort and the
  * heartbeat. No I/O: the caller passes in datagrams and times, and sends the datagrams that result.
  *
- * endpoint.c connects the member to a socket, the tests connect it to a simulated network.
+ * endpoint.c connects this state to a socket; the tests connect it to a simulated network.
  *
  * Neighbours. A node's neighbours are the nodes at distance 2^k ahead and behind, modulo the number
  * of nodes: its partners in the dissemination barrier, and its parent and children in the binomial
@@ -15,66 +15,70 @@
  * number of nodes. By hand the same job file may be run many times, so a seal alone does not tell
  * this run from an earlier one. Each process therefore has a random nonce; a datagram names its
  * sender's and its recipient's, and one that names another process in the recipient's place is
- * dropped. A node that does not know a neighbour's nonce yet sends 0, and what names 0 is answered
- * by HELLO and changes nothing else. A node sends HELLO to all neighbours when it joins, and to
- * each neighbour whose nonce it learns, so that both know each other after three datagrams. What a
- * node says with our nonce it has said in this run; nobody without the key knows both. A neighbour
- * whose nonce changes is another process in its place (a restart): it can't be in step with the
- * others' epochs, so the run is aborted and the fault names it.
+ * dropped. A node that does not know a neighbour's nonce yet sends 0; a datagram that names 0 is
+ * answered by HELLO and changes nothing else. A node sends HELLO to all neighbours when it joins,
+ * and to each neighbour whose nonce it learns, so that both know each other after three datagrams.
+ * A datagram with this node's nonce was therefore sent in this run, by a holder of the key. A
+ * neighbour whose nonce changes is another process in its place (a restart). It cannot be in step
+ * with the epochs of the other nodes, so the run is aborted and the fault names this neighbour.
  *
- * The barrier. A node goes through rounds. In each it sends an arrival to one node, or to none,
- * once the arrivals that it awaited in all rounds before have come, and then awaits one from
- * another node, or none. An arrival carries the reduction of all that its sender has heard of.
- * There are two courses, for p nodes, any p >= 1, and R = ceil(log2 p):
+ * The barrier. A node goes through rounds. In each round it sends an arrival to one node, or to
+ * none, once the arrivals that it awaited in all earlier rounds have come; then it awaits an
+ * arrival from another node, or none. An arrival carries the reduction of all values that its
+ * sender has received so far, and of its own. There are two algorithms, for p nodes, any p >= 1,
+ * and R = ceil(log2 p):
  *
  * - Dissemination (Hensgen, Finkel, Manber 1988), R rounds: in round k to the node 2^k ahead, from
  *   the one 2^k behind. By induction an arrival covers its sender and the 2^k - 1 nodes behind it.
- *   R datagrams one after the other, p * R in all: the fastest where each node has a core.
- * - A binomial tree, 2 R rounds: in round k < R a child 2^k away sends to its parent, what it has
- *   of its own children included; then, k counting down again, parents send all to their children.
- *   2 R datagrams one after the other, but 2 (p - 1) in all: the faster where the nodes outnumber
- *   the cores of one machine, and a datagram costs not a way but work. The first barrier goes by
- *   dissemination and finds out whether they do, and which clocks are node 0's: a node that is
- *   still in it ignores arrivals of the next one, and answers questions by PONG.
+ *   R datagrams one after the other, p * R in total: the fastest where each node has a core.
+ * - A binomial tree, 2 R rounds: in round k < R a child 2^k away sends to its parent, including the
+ *   values of its own children; then, with k counting down again, parents send the result to their
+ *   children. 2 R datagrams one after the other, but 2 (p - 1) in total: faster where one machine
+ *   has more nodes than cores, because a datagram then costs CPU time rather than latency. The
+ *   first barrier uses dissemination. Its values show whether the tree is faster, and which nodes
+ *   share node 0's clock: a node that is still in the first barrier ignores arrivals of the next
+ *   barrier, and answers questions by PONG.
  *
- * When p is no power of two dissemination covers some nodes twice, so only idempotent values
- * (maxima, OR) can be reduced. Idempotent also means that an answer given later may carry more than
- * the first one did; so a node keeps one reduction an epoch, and a bit for each round that has
- * come: O(1) memory beside its neighbours. What follows holds for both courses: it only needs that
- * an arrival of a round is sent as soon as the rounds before are over.
+ * When p is no power of two, dissemination covers some nodes twice, so only idempotent values
+ * (maxima, OR) can be reduced. For the same reason a repeated arrival may carry more than the first
+ * one did. So a node keeps one reduction per epoch, and a bit for each round whose arrival has
+ * come: O(1) memory beside its neighbours. The following paragraphs hold for both algorithms: they
+ * only need that an arrival of a round is sent as soon as the earlier rounds are over.
  *
- * Epochs. A node in epoch e (it entered e, and e+1 not yet) can be met by datagrams of e-1, e and
- * e+1 only: it entered e, so it passed e-1, so all nodes entered e-1 and none waits in an earlier
- * one; and it has not entered e+1, so none has passed e+1 and none can be beyond. Hence four
- * slots, by epoch modulo 4, hold everything, arrivals of e+1 that come early included. Whatever
- * is outside e-1..e+1 is old or forged, and dropped.
+ * Epochs. A node in epoch e (it entered e, and not yet e+1) can receive datagrams of e-1, e and e+1
+ * only. It entered e, so it passed e-1, so all nodes entered e-1 and no node waits in an earlier
+ * epoch. It has not entered e+1, so no node has passed e+1. Therefore four slots, by epoch modulo
+ * 4, hold all arrivals, including early arrivals of e+1. A datagram outside of e-1..e+1 is old or
+ * forged, and dropped.
  *
- * Loss. An arrival is sent once and not acknowledged. A node that waits in a round asks the node
- * that it awaits again and again, with back-off. Who is asked repeats its arrival if it has sent
- * it, of this epoch or the one before (so a node that has passed a barrier still answers for it),
- * and otherwise says that it lives.
+ * Loss. An arrival is sent once and not acknowledged. A node that waits in a round sends questions
+ * to the node that it awaits, with back-off. That node repeats its arrival if it has sent one, of
+ * this epoch or the one before (so a node that has passed a barrier still answers questions about
+ * it); otherwise its answer shows that it is alive.
  *
- * Why it ends. Suppose every node lives, enters, and a datagram gets through with probability
- * q > 0. Of all waiting nodes take one whose (epoch, round) is least. The partner that it awaits
- * is not behind that, so it has entered that epoch and completed the rounds before; it has
- * therefore sent its arrival, and repeats it when asked. Each question is answered with
- * probability q^2 and there is no end of questions, so the least pair grows until all have passed.
- * Duplicates and reordering change nothing: bits and maxima are set twice.
+ * Why a barrier ends. Suppose that every node lives and enters, and that a datagram arrives with
+ * probability q > 0. Of all waiting nodes take one with the lowest (epoch, round). The partner that
+ * it awaits is not behind, so this partner has entered the epoch and completed the earlier rounds;
+ * it has therefore sent its arrival, and repeats it for each question. Each question is answered
+ * with probability q^2, and questions continue, so the lowest pair grows until all nodes have
+ * passed. Duplicates and reordering change nothing: bits and maxima are only set again.
  *
- * The missing. If a node d died, follow from any waiting node the partner that it awaits, the
- * partner which that awaits, and so on: each is in an earlier round than the one before, so the
- * chain ends within as many steps as there are rounds, at a node that does not wait: it has not
- * entered, or it is dead. Every link of the chain asks its partner all the time and so knows
- * whether it lives. The last link therefore finds the silence by itself, with no further datagram,
- * and names it. All the others are answered, so they never blame a living partner, however long the
- * wait; a living node that has not entered is slow and not missing.
+ * Missing nodes. If a node died, go from any waiting node to the partner that it awaits, then to
+ * the partner that this one awaits, and so on. Each is in an earlier round than the one before, so
+ * the chain ends within as many steps as there are rounds, at a node that does not wait: it has not
+ * entered, or it is dead. Every waiting node of the chain sends questions to its partner and so
+ * knows whether the partner lives. The last waiting node therefore detects the silence, without any
+ * further datagram, and reports the dead node. All other waiting nodes get answers, so they never
+ * report a living partner, however long the wait; a living node that has not entered is slow and
+ * not missing.
  *
- * The abort. The first node that finds a fault sends it to its neighbours, and so does each of
- * them. The fault reaches every node within ceil(log2 p) hops, over so many paths that single dead
- * nodes and losses don't matter. A node repeats the fault to a neighbour, with back-off, until the
- * neighbour sends the same fault (each node that knows of it sends it to all its neighbours, which
- * serves as its acknowledgement), MEMBERSHIP_TELLS times at most: a dead node never answers. The
- * exchange ends, because only a datagram without `heard` is answered, and an answer has it.
+ * The abort. The first node that finds a fault sends it to its neighbours, and each of these does
+ * the same. The fault reaches every node within ceil(log2 p) hops, over so many paths that single
+ * dead nodes and losses do not matter. A node repeats the fault to a neighbour, with back-off,
+ * until the neighbour sends the same fault (each node that knows of it sends it to all its
+ * neighbours, which serves as its acknowledgement), MEMBERSHIP_TELLS times at most: a dead node
+ * never answers. The exchange ends, because only a datagram without `heard` is answered, and an
+ * answer has it.
  *
  * @see Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988
  */

@@ -66,7 +66,8 @@ struct doc_load { /* exactly one is above 0 */
     double fps;
 };
 
-/** @brief One network's share of a trial; absent keys take the trial's values. */
+/** @brief Part of a trial that runs on one network; keys that are absent in the document have the
+ * trial's values. */
 struct doc_part {
     char *network;
     char **ranks; /**< port names in rank order */

@@ -47,7 +47,7 @@ int records_close(struct records *records);
  */
 json_t *record_new(const struct records *records, const char *type);
 /**
- * @brief One key of a record, with its value.
+ * @brief Row of a record: a key with its value.
  *
  * A row whose value is NULL is omitted.
  */

@@ -31,7 +31,7 @@
 #define FRAME_MAC 6u
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< time until a sleeping worker retries a full device */
 
-/** One of the frame sizes of a phase, with its cost and lengths. */
+/** Frame size of a phase, with the lengths and the cost of such frames. */
 struct frame_size {
     uint32_t frame_bytes;   /**< with FCS */
     uint32_t payload_bytes; /**< behind the headers */
@@ -40,8 +40,9 @@ struct frame_size {
 };
 
 /**
- * Sending stream of a flow: one UDP source port with a sequence of its own, in two cache lines with
- * all data for its next frame. Frames and bytes follow from the sequence.
+ * Sending stream of a flow: one UDP source port with its own sequence numbers, and all data for the
+ * next frame in two cache lines. The counts of sent frames and bytes follow from the sequence
+ * number.
  */
 struct sender_stream {
     struct frame_template template; /**< for the phase's first size */

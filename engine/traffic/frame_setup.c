@@ -164,7 +164,7 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 
 /* --- flows, streams and their memory -----------------------------------------------------------*/
 
-/* One array in the lane's memory, which is a single zeroed allocation; its pages are touched when
+/* Array in the lane's memory. This memory is one zeroed allocation, whose pages are touched when
  * they are used. */
 struct part {
     void *at; /* address of the pointer to it, which stays NULL if the part is empty */

@@ -162,8 +162,8 @@ static inline const uint8_t *message_payload_at(const struct message_cursor *at,
 /* --- verification --- */
 
 /**
- * One end of a stream: its script, and this end's progress. The members behind `side` belong to a
- * receiving end, which verifies.
+ * End of a stream of messages: the stream's script, and the progress of this end. The members from
+ * `count` on are used by a receiving end, which verifies the messages.
  */
 struct message_stream {
     struct message_script script;

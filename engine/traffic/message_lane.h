@@ -7,14 +7,14 @@
  * and forwarding. A transport moves bytes, by the hooks below; its lane begins with a message_lane,
  * and its ends of streams begin with a message_end.
  *
- * Each flow has `stride` streams from its source to its destination: those of the load, followed by
- * one of latency probes if the phase has any. Where messages are answered (probes, ping-pong) the
- * last of them has a reply stream from the destination to the source. Ends are numbered: first
- * sending ends, then receiving ends; in each group the ends of flows, `stride` each, come before
- * those of reply streams, one per flow.
+ * Each flow has `stride` streams from its source to its destination: the streams of the load,
+ * followed by one for latency probes if the phase has any. Where messages are answered (probes,
+ * ping-pong), the last stream has a reply stream from the destination to the source. Ends are
+ * numbered: first sending ends, then receiving ends; in each group the ends of flows, `stride`
+ * each, come before those of reply streams, one per flow.
  *
- * A forwarder sends the bytes of its own stream as far as it has received and verified those of the
- * stream before it: all of them are known.
+ * A forwarder sends its own stream's bytes as far as it has received and verified the bytes of the
+ * stream before it: the content of both streams is computed, not copied.
  */
 #ifndef ENGINE_MESSAGE_LANE_H
 #define ENGINE_MESSAGE_LANE_H
@@ -52,7 +52,7 @@ enum message_use {
     MESSAGE_ANSWER /**< answers, from the destination of the flow to its source */
 };
 
-/** One end of a stream. */
+/** End of a stream in a lane: the sending or the receiving end. */
 struct message_end {
     struct message_stream stream; /**< counts at the flow's side, or at `own` */
     struct message_lane *lane;

@@ -395,8 +395,8 @@ struct lane {
      */
     bool judges_order;
     /**
-     * @brief True: the lane detects by itself that a partner is gone, as in schedules, so the
-     * drain's limit does not apply to it. Set by poll.
+     * @brief True: the lane itself detects that a partner is gone, as in schedules, so the drain's
+     * limit does not apply to the lane. Set by poll.
      */
     bool own_partner_timeout;
     /**
@@ -476,8 +476,8 @@ struct transport {
                 const struct transport_run *run, struct err *err);
     void (*close)(struct transport_port *port); /**< and free its memory */
     /**
-     * @brief Read a port's properties. Cheap; must not block. `counters`: with those of the
-     * hardware.
+     * @brief Read a port's properties; with `counters` also the hardware's counters. Must be cheap,
+     * and not block.
      */
     void (*facts)(struct transport_port *port, struct port_facts *facts, bool counters);
 

@@ -114,8 +114,8 @@ static int compare_flows(const void *a, const void *b)
     return x->dst < y->dst ? -1 : x->dst > y->dst;
 }
 
-/* Add the flows of one side of a local rank: those of one phase, or for the probe those of all
- * phases, each once. Each hop of a chain is probed separately. */
+/* Add the flows that a local rank sends or receives in one phase; for a connectivity check, the
+ * flows of all phases, each once. Each hop of a chain is checked separately. */
 static int add_flows(struct phase_lane *lane, enum pattern_side side, uint32_t *count)
 {
     const struct pattern_plan *plan = lane->own->part->plan;

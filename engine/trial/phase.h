@@ -18,8 +18,8 @@
 #define PHASE_PROBE UINT32_MAX /**< phase number of a plan's probe */
 
 /**
- * @brief One network's share of a trial: its transport, the places of its ranks, and its pattern's
- * plan.
+ * @brief Part of a trial that runs on one network: its transport, the locations of its ranks, and
+ * its pattern's plan.
  */
 struct trial_part {
     const struct doc_part *doc;

@@ -242,7 +242,8 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
            {"stop_run_ns", run_time(run, lane->lane->stopped_ns)});
 }
 
-/* Report misdelivered frames of a port by their flow; the last entry has those of further flows. */
+/* Write a record of the frames misdelivered at a port, by flow; the last entry has the frames of
+ * all further flows. */
 static void report_misdelivered(const struct phase_run *run, const struct phase_lane *lane)
 {
     const struct misdelivered_flows *all = &lane->count.misdelivered_flows;

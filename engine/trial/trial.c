@@ -32,8 +32,8 @@
 
 /* --- networks, ranks, plans --- */
 
-/* Find the ports of the ranks: each must exist in the part's network and have no other rank. Append
- * those of this node to trial->own, which has room for all its ports. */
+/* Find the ports of a part's ranks: each must exist in the part's network, and have no other rank.
+ * Append this node's ranks to trial->own, which has room for all ports of the node. */
 static int find_ranks(struct trial *trial, struct trial_part *part)
 {
     struct node *node = trial->node;

@@ -3,9 +3,9 @@
  * @file
  * @brief Worker: one thread that owns the lanes of one or more ports.
  *
- * It polls them from the start of a phase until the network has drained, copies their counters at
- * the two ends of the window, and notifies the main thread through an event descriptor. Between
- * phases its ports answer the network.
+ * A worker polls its lanes from the start of a phase until the network has drained, copies their
+ * counters at the two ends of the window, and notifies the main thread through an event descriptor.
+ * Between phases it serves its ports, so that they answer ARP and ND.
  *
  * On a core of its own a worker polls without pause; where cores are fewer than busy loops (the
  * lab) it sleeps until the next frame is due. It visits its ports in a new random order each round:
@@ -204,7 +204,8 @@ int worker_set_ports(struct worker *worker, const struct worker_port *ports, siz
  * @brief Start a task on a worker and return at once.
  *
  * @param worker Worker.
- * @param task Task, owned by the caller, who must not touch it until worker_done() returns true.
+ * @param task Task, owned by the caller, which must not touch the task until worker_done() returns
+ *        true.
  */
 void worker_run(struct worker *worker, struct worker_task *task);
 /**

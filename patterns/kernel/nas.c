@@ -118,9 +118,10 @@ static void transpose(struct steps *steps, uint64_t own_bytes)
     swap_linear(steps, &swap);
 }
 
-/* With at most as many ranks as planes, ranks have whole planes, and one transposition suffices.
- * With more, nz rows of ranks share the planes: x and z are transposed in a row of ranks, then x
- * and y in a column (NPB 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
+/* Emit an iteration of FT. With at most as many ranks as planes, ranks have whole planes, and one
+ * transposition suffices. With more ranks, nz rows of ranks share the planes: x and z are
+ * transposed in a row of ranks, then x and y in a column (NPB 3.4, FT/ft.f90: setup, fft). The
+ * checksum goes to rank 0. */
 static void emit_ft(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;

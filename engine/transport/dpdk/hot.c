@@ -198,9 +198,9 @@ static __rte_always_inline struct receiver_stream *stream_of(const struct dpdk_l
     return &receiver->streams[(size_t)(flow - 1) * receiver->sources + source];
 }
 
-/* For a lane with one stream: return whether a frame has the same first bytes as the last fully
- * verified frame, and a valid signature and fill. The headers of such a frame need no
- * verification. */
+/* Return whether a frame has the same first bytes as the last fully verified frame, and a valid
+ * signature and fill; the headers of such a frame need no verification. Used for lanes with one
+ * stream. */
 static __rte_always_inline bool begins_as_verified(const struct dpdk_lane *lane,
                                                    const uint8_t *frame, uint32_t length,
                                                    enum header_kind kind)

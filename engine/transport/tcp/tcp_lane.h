@@ -110,7 +110,7 @@ struct tcp_end {
     int fd; /**< -1: none */
     bool connected;
     bool is_passive;  /**< it sends, and the partner connects */
-    bool open;        /**< the kernel has room to write, or data to read, as far as known */
+    bool open;        /**< the kernel probably has room to write, or data to read */
     unsigned recalls; /**< number of repeated connection attempts; the next is at recall_ns */
     int64_t recall_ns;
     uint32_t mark_sent; /**< sent bytes of the end mark */

@@ -79,7 +79,7 @@ struct input {
     struct fifo waiting;     /* before the fabric; queueing input: all frames; voq: unused */
     uint64_t waiting_bytes;
     bool xoff;        /* a PAUSE frame has stopped the station */
-    int64_t renew_ns; /* time at which the PAUSE is sent again */
+    int64_t renew_ns; /* time at which the PAUSE is repeated */
 };
 
 struct output {
