@@ -47,7 +47,8 @@ static const char *const service_names[] = {
     [VERBS_RC] = "rc", [VERBS_UC] = "uc", [VERBS_UD] = "ud", NULL};
 static const char *const operation_names[] = {[VERBS_SEND] = "send", [VERBS_WRITE] = "write", NULL};
 
-/* Options that depend on the device are checked when a phase is prepared. */
+/* Options of the verbs transport. Rules that depend on the device are checked when a phase is
+ * prepared. */
 static const struct option options[] = {
     {MEMBER(OPTION_WORD, "service", qp.service), .words = service_names},
     {MEMBER(OPTION_WORD, "operation", qp.operation), .words = operation_names},

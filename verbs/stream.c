@@ -120,7 +120,7 @@ static void address_datagram(const struct verbs_end *end, struct ibv_send_wr *wo
     work->wr.ud.remote_qkey = end->theirs.queue_key;
 }
 
-/* Posts the first `count` of linked work requests. */
+/* Post the first `count` work requests of a linked list. */
 static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_t count)
 {
     struct ibv_send_wr *last = &works[count - 1], *next = last->next, *bad;
@@ -288,8 +288,9 @@ static void advance(struct verbs_out *out, uint32_t count)
     message_cursor_skip(at, &base->stream.script, count);
 }
 
-/* Post messages of up to `budget` bytes, or one larger message, at most `max` in number; return
- * the bytes. A run's last message is signalled at each interval, a batch's last message always. */
+/* Post messages of up to `budget` bytes in total, or one larger message, at most `max` messages;
+ * return the number of posted bytes. A run's last message is signalled at each interval, a batch's
+ * last message always. */
 static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
 {
     const struct message_cursor *at = &out->end.base.stream.at;
@@ -453,7 +454,8 @@ static void leave(struct verbs_in *in)
     in->to_post++;
 }
 
-/* Return whether a header is this stream's end mark, and store its totals. */
+/* Return whether a header is this stream's end mark; if it is, store the totals of messages and
+ * bytes in it. */
 static bool read_end_mark(struct verbs_in *in, const void *mark)
 {
     uint64_t come = in->end.base.stream.at.sequence;
@@ -607,7 +609,8 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
     return taken;
 }
 
-/* Take a piece of a message; data behind a shorter piece belong to another message. */
+/* Copy the next received piece of a schedule's message to the rank's memory. A piece with another
+ * length than the expected one is an error. */
 static void take_piece(struct message_end *base)
 {
     struct verbs_in *in = (struct verbs_in *)(void *)base;

@@ -324,8 +324,8 @@ static inline uint32_t verbs_partner(const struct verbs_end *end)
 }
 
 /**
- * Sender of a stream. Offered bytes are completed ones: with RC those that the partner's device has
- * acknowledged, with UC and UD those that left.
+ * Sending end of a stream. A message counts as offered when it is completed: with RC when the
+ * partner's device has acknowledged it, with UC and UD when it has left this device.
  */
 struct verbs_out {
     struct verbs_end end;

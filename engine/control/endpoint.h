@@ -116,7 +116,7 @@ int control_fd(const struct control *control);
  */
 int64_t control_deadline(const struct control *control);
 /**
- * @brief Read and answer received datagrams, and send again the datagrams whose repetition is due.
+ * @brief Read and answer received datagrams, and repeat the datagrams whose repetition is due.
  *
  * Never blocks.
  *

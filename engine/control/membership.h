@@ -100,7 +100,7 @@ struct membership_conf {
     int64_t boot;                    /**< above 0; equal values mean one CLOCK_MONOTONIC */
     int64_t timeout_ns;              /**< silence after which a node is missing */
     int64_t cores;                   /**< of this machine; 0: unknown */
-    /** @brief Send a datagram; this function fills in its time stamps. */
+    /** @brief Send a datagram; the function also fills in the datagram's time stamps. */
     void (*send)(void *context, struct datagram *datagram);
     void *context;
 };
@@ -113,7 +113,8 @@ struct neighbour {
     uint64_t nonce;      /**< of its process; 0: not received yet */
     int64_t heard_ns;    /**< time of its last datagram; -1: never */
     int64_t transmit_ns; /**< transmit stamp of its newest datagram, returned to it as origin */
-    /** @brief This node's clock when that datagram arrived; DATAGRAM_NO_TIME: none arrived yet. */
+    /** @brief Arrival of its newest datagram, by this node's clock; DATAGRAM_NO_TIME: none arrived
+     * yet. */
     int64_t receive_ns;
 };
 

@@ -126,7 +126,7 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
         return SEQUENCE_FRESH;
     }
     if (stream->next - n > SEQUENCE_WINDOW || n > stream->next)
-        return SEQUENCE_LATE; /* the latter: before the stream's first number */
+        return SEQUENCE_LATE; /* n > next: n is before the stream's first number */
     if (n / 64 == (stream->next - 1) / 64)
         word = &stream->recent;
     if (*word & bit)

@@ -101,7 +101,7 @@ int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struc
             err, -EINVAL,
             "the node's ports have %zu queues in total, and a node can have %d: set fewer queues",
             ask->lane_count, CORES_LANES_MAX);
-    if (ask->usable_count == 0) /* more cores than a mask holds: cores can't be chosen */
+    if (ask->usable_count == 0) /* more cores than a mask holds: cores cannot be chosen */
         return ask->named_count > 0
                    ? err_set(
                          err, -EINVAL,

@@ -45,7 +45,7 @@
 enum hot_send { HOT_ONE, HOT_MANY, HOT_MIXED };
 #define HOT_SHORT 64u /**< bytes of a template that contain all headers except IPv6's */
 
-/** Variants of receiving, as bits. */
+/** Bits whose combinations are the variants of receiving. */
 enum hot_receive {
     HOT_ONE_STREAM = 1, /**< exactly one stream */
     HOT_TIMED = 2,      /**< each delivered frame's delay is measured */
@@ -221,7 +221,8 @@ static __attribute__((noinline)) void hot_account_sends(struct frame_lane *lane,
     }
 }
 
-/** Send the frames that are due; the body of the lane's `send`. */
+/** Send the frames of the load that are due, one burst at most; return the time at which the next
+ * frames are due. Variants of a lane's `send` are compiled from this body. */
 HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_send variant)
 {
     struct sender *sender = &lane->sender;
@@ -388,7 +389,8 @@ HOT_INLINE bool hot_classify(struct frame_lane *lane, frame_t frame, unsigned ki
 
 /**
  * Classify the frames of a burst (first pass); return the number of frames that belong to the
- * lane's flows. With forwarding, the few streams are in near caches, so frames are counted here.
+ * lane's flows. In a forwarding lane, whose few streams are in near caches, the frames are also
+ * counted here.
  */
 HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst *burst,
                                        int64_t now_ns, unsigned kind, enum hot_receive how)
@@ -510,7 +512,8 @@ hot_account_receives(struct frame_lane *lane, const struct received *frames, uin
                               (uint32_t)(frames[i].stream - receiver->streams) / receiver->sources);
 }
 
-/** Receive, classify and count one burst of frames; the body of the lane's `receive`. */
+/** Receive, classify and count one burst of frames; return the number of received frames. Variants
+ * of a lane's `receive` are compiled from this body. */
 HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigned kind,
                                 enum hot_receive how)
 {

@@ -255,8 +255,8 @@ struct frame_ops {
      * fill. */
     void (*write_headers)(const struct frame_lane *lane, const struct frame_single *single,
                           struct frame_template *head);
-    /** Choose the send and receive functions for the lane's present task; `name` takes the name for
-     * the records. */
+    /** Choose the lane's send function (choose_send) or receive function (choose_receive) for its
+     * present task; `name` takes the name of the variant, for the records. */
     frame_send (*choose_send)(const struct frame_lane *lane, const char **name);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
     /** Begin the phase; called by the worker. NULL: nothing to do. */
@@ -374,7 +374,8 @@ void frame_lane_build(struct frame_lane *lane);
 /** @brief Begin the phase of a lane of frames; called by the first call of frame_lane_poll(). */
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns);
 
-/** Functions for the transport's table: `poll`, `account` and `read_flow`. */
+/** Functions of a lane of frames for the transport's table (struct transport): `poll`, `account`
+ * and `read_flow`. */
 int64_t frame_lane_poll(struct lane *lane, int64_t now_ns);
 bool frame_lane_account(struct lane *lane, enum account what);
 void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
@@ -390,7 +391,7 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number);
  * The frame `seen` is at least as long as a signature. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
-/** @brief Return the rank at the other end of one of the lane's flows. */
+/** @brief Return the rank at the other end of the lane's flow with index `place`. */
 static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_t place)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -398,7 +399,8 @@ static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_
     return place < request->send_count ? request->flows[place].dst : request->flows[place].src;
 }
 
-/** @brief Return the address data that `resolve` stored for the partner at an index. */
+/** @brief Return the address data that the transport's `resolve` stored for the partner with index
+ * `place`. */
 static inline void *frame_partner(const struct frame_lane *lane, uint32_t place)
 {
     return (char *)lane->partners + place * lane->conf.partner_bytes;
@@ -427,7 +429,8 @@ static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_
     return size > lane->conf.least ? size : lane->conf.least;
 }
 
-/** @brief Send a due probe; return when the next one is due. */
+/** @brief Send the next latency probe if it is due; return the time at which the next one is
+ * due. */
 int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
 /**
  * @brief Send the ping-pong messages that are due, and give up lost ones; return the time of the

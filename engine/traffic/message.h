@@ -27,8 +27,11 @@
 #define MESSAGE_RUN 65536u          /* bytes that can be read from any place of the payload */
 
 /**
- * First byte of each unit on a stream: a message; the end mark after the last one, a header alone
- * with the number and bytes of all messages; and, likewise, a credit for further messages.
+ * First byte of each unit on a stream: of a message, of the end mark after the last message, or of
+ * a credit for further messages.
+ *
+ * End marks and credits are headers alone. An end mark has the number and the bytes of all
+ * messages.
  */
 enum message_kind { MESSAGE_BLOCK = 0xb1, MESSAGE_END = 0xe4, MESSAGE_CREDIT = 0xc7 };
 
@@ -198,7 +201,7 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
  * message; in other messages the last 8 bytes and one word in each eighth, at places that change
  * from message to message. If one of these is wrong, all bytes are compared. */
 void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
-/** @brief Return whether a received message belongs to this stream and phase, by its header. */
+/** @brief Return whether the header of a received message names this stream and phase. */
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
 /** @brief Count the next `count` messages of a stream as missing; for a loss that no later
  * message's header shows. */

@@ -30,7 +30,7 @@
 
 struct message_lane;
 
-/** Flow that the lane sends. */
+/** State of a flow that the lane sends: its pace and its streams. */
 struct message_flow {
     struct lane_flow *flow;
     struct pace pace;     /**< in bytes of payload */
@@ -45,7 +45,7 @@ struct message_flow {
     unsigned open;     /**< streams of the load that have not ended */
 };
 
-/** Use of a stream; both ends of a stream have the same. */
+/** Purpose of a stream; both ends of a stream have the same value. */
 enum message_use {
     MESSAGE_LOAD,
     MESSAGE_ASK,   /**< messages are answered: latency probes, ping-pong */
@@ -71,7 +71,7 @@ struct message_end {
     uint32_t window; /**< maximum probes in flight; set by the transport */
     uint64_t done;   /**< messages whose memory may be used again */
 
-    /* Of a schedule, whose messages go in pieces of a header and payload each: */
+    /* Members for a schedule, whose messages are sent in pieces of a header and payload each: */
     size_t op;        /**< executor's operation in progress, + 1; 0: none */
     uint64_t moved;   /**< payload of this operation so far */
     bool whole;       /**< all its payload was sent; it ends when `awaited` messages are done */
@@ -95,9 +95,9 @@ struct message_hooks {
     /** Begin the phase: set each flow's payload_share and segment. */
     void (*begin)(struct message_lane *lane);
     /**
-     * Send messages of up to `budget` bytes from the end's cursor on, or one larger message; count
-     * them at the end's side, at once or when they are acknowledged. Returns the bytes. For a
-     * schedule, only the position in the present piece moves.
+     * Send messages of up to `budget` bytes in total from the end's cursor on, or one larger
+     * message; return the number of bytes. Sent messages are counted at the end's side, at once or
+     * when they are acknowledged. For a schedule, only the position in the present piece moves.
      */
     uint64_t (*post)(struct message_end *out, uint64_t budget, int64_t now_ns);
     /** Skip the next message of a stream; NULL: the transport loses no messages. */

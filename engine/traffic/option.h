@@ -50,7 +50,8 @@ struct option_table {
     size_t size; /* size of the transport's struct: at most OPTION_BYTES_MAX */
 };
 
-/* The first members of an entry: the key, its type, and the struct's member. */
+/* Initialisers of an option: the key, its type, and the member of struct `in` that stores its
+ * value. */
 #define OPTION(kind, in, name, member)                                                             \
     .key = (name), .type = (kind), .offset = offsetof(struct in, member),                          \
     .size = sizeof(((struct in *)NULL)->member)

@@ -32,7 +32,7 @@
 
 #define PROBER_ENDED UINT64_MAX
 
-/** @brief Round trips of a flow, as measured by this lane. */
+/** @brief Round trips of one flow that this lane has measured. */
 struct prober_flow {
     uint64_t sent;          /**< probes or messages sent in the window */
     uint64_t oldest;        /**< no message before this number is in flight; unused for probes */
@@ -57,7 +57,8 @@ struct prober {
     bool is_first;
     uint32_t room;     /**< stamps per flow, a power of two */
     int64_t in_flight; /**< sent by this lane, less those answered by it */
-    /** @brief Probes: index of the lane's flow that is next, and its time. */
+    /** @brief Next latency probe: the index of its flow among the lane's flows, and its due
+     * time. */
     uint32_t at;
     int64_t next_ns; /**< CLOCK_NEVER: no further one leaves */
     int64_t until_ns;
@@ -107,8 +108,8 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
  */
 void prober_free(struct prober *prober);
 /**
- * @brief Begin a phase whose times are set: probes leave in its window, or, without a window, while
- * the lane sends.
+ * @brief Start the prober when a phase begins. Probes are sent in the phase's window or, in a phase
+ * without a window, while the lane sends.
  *
  * @param prober Prober.
  * @param seed Random seed.

@@ -35,7 +35,7 @@
 
 #define EXECUTOR_POINTS 8
 
-/** @brief Bits of a barrier's messages between batches. */
+/** @brief Bits in the messages of the barrier between two batches. */
 #define EXECUTOR_STOP 1u      /**< no further batch */
 #define EXECUTOR_UNCOUNTED 2u /**< the next batch is not measured */
 
@@ -61,7 +61,7 @@ struct schedule_executor {
     uint32_t receives_left;
     bool in_barrier; /**< the open messages are a barrier's: they carry `bits`, and count nowhere */
     uint8_t bits;    /**< the carrier merges the bits of received messages */
-    bool busy;       /**< it computes: executor_next() is to be called again soon */
+    bool busy;       /**< it computes: executor_next() must be called again soon */
     bool ended;      /**< all ranks have ended */
     struct err error; /**< a wrong result; "": none */
     struct execution execution;

@@ -406,8 +406,8 @@ struct lane {
     int wake_fd;
     bool woken; /**< its wake_fd ended the worker's sleep; poll resets it */
     /**
-     * @brief Yield the core until poll would make progress, or until a time; for a sleeping worker
-     * that has only this lane.
+     * @brief Yield the core until poll would make progress, or until `until_ns`; for a sleeping
+     * worker that has only this lane.
      *
      * Returns false if this is impossible now: the worker sleeps by wake_fd. NULL: the worker
      * always sleeps by wake_fd. Set by prepare.
@@ -467,7 +467,7 @@ struct transport {
     size_t lane_bytes; /**< size of the transport's own lane */
 
     /**
-     * @brief Open a port, which is zero (transport_open()).
+     * @brief Open a port; transport_open() has allocated and zeroed the struct `port`.
      *
      * May take a second. Errors: -ENODEV, -EPERM, -EINVAL ... with an error message; close() is
      * called then, too.
@@ -482,8 +482,9 @@ struct transport {
     void (*facts)(struct transport_port *port, struct port_facts *facts, bool counters);
 
     /**
-     * @brief Check a phase against a port and make the lane of one of its queues, which is zero
-     * except for its request (transport_prepare()): memory, sockets, templates.
+     * @brief Check whether a port can run a phase, and make the lane of one of the port's queues:
+     * memory, sockets, templates. transport_prepare() has allocated the struct `lane`, which is
+     * zero except for its request.
      *
      * Everything that the port cannot do is rejected here, with the valid values; destroy() is
      * called then, too. Must not wait for a partner. The lanes of a phase are destroyed together.
@@ -500,7 +501,7 @@ struct transport {
     int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /**
-     * @brief Poll a lane, called by the worker: the hot path.
+     * @brief Poll a lane: receive and send data. Called by the worker; this is the hot path.
      *
      * Receives and counts the data that arrived, and sends the data that are due between start_ns
      * and stop_ns. Must not block, allocate or log. The first call, shortly before start_ns, begins
@@ -524,7 +525,7 @@ struct transport {
     void (*idle)(struct transport_port *port, int64_t now_ns);
 
     /**
-     * @brief Add the lane's measured times of one of its port's flows to `reading`, and set the
+     * @brief Add the latencies that a lane measured of one flow to `reading`, and set the flow's
      * metrics (RTT, retransmissions).
      *
      * To be called after the worker has released the lane.

@@ -14,20 +14,20 @@
 #define FIRST_POLL_NS (2 * NS_PER_MS)
 #define CAREFUL_TIMES 4 /* margin as a multiple of the longest need without outlier, */
 #define CAREFUL_SHARE 4 /* minimum margin: the first margin divided by this */
-/* Maximum margin, unless one and a half times the longest need is more. */
+/* Max start margin of a stream, unless one and a half times the longest needed time is more. */
 #define CAREFUL_MOST_NS (500 * NS_PER_MS)
 #define OUTLIER_NOTES 3 /* from this number of starts on, the longest is ignored */
 #define HASTE_SHARE 2   /* a hasty margin is the median need and its half more */
 #define HASTE_FLOOR_NS (100 * NS_PER_US)
 
-/* Maxima of the barrier before a phase. */
+/* Values whose maxima over all nodes the barrier before a phase returns. */
 enum agreed_start {
     START_ENTRY,   /* run time of the last node's entry */
     START_LEAD,    /* start margin after it */
     START_SENDING, /* duration of the slowest sender */
 };
 
-/* Maxima of the barrier after a phase. */
+/* Values whose maxima over all nodes the barrier after a phase returns. */
 enum agreed_end {
     END_START_LATE,
     END_START_EARLY,

@@ -16,7 +16,7 @@
 
 /* --- parts of several records --- */
 
-/* Make a record of a phase, or of a lane in it; `lane` may be NULL. */
+/* Make a record about a phase, or, if `lane` is not NULL, about one rank in this phase. */
 static json_t *make(const struct phase_run *run, const struct phase_lane *lane, const char *type,
                     const struct record_row *rows)
 {
@@ -264,7 +264,7 @@ static void report_misdelivered(const struct phase_run *run, const struct phase_
     }
 }
 
-/* Report the times of the repetitions of a rank's schedule. */
+/* Write the record of a rank's schedule, with the times of its repetitions. */
 static void report_execution(const struct phase_run *run, const struct phase_lane *lane)
 {
     const struct schedule_options *options = &run->template.schedule;
@@ -363,9 +363,10 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
     return now_ns < phase->stop_ns ? "cooldown" : "drain";
 }
 
-/* Return a port's rates: ["node1:e0", 92600000, 92599000, 94999000]: payload offered, payload
- * delivered, and delivered bits at layer 1; null: the phase has no flow in this direction. Workers
- * publish their counts at times of their own, and rates are between two of these times. */
+/* Return a port's rates as JSON, such as ["node1:e0", 92600000, 92599000, 94999000]: bit/s of
+ * offered payload, of delivered payload, and delivered at layer 1; null if the phase has no flow in
+ * this direction. Workers publish their counts at times of their own, and rates are between two of
+ * these times. */
 static json_t *port_rates(struct phase_lane *lane, bool in_window, int64_t last_ns,
                           int64_t sums_bps[2])
 {
@@ -490,7 +491,7 @@ void report_intervals(struct phase_run *run, bool all)
 
 /* --- the end --- */
 
-/* Report the flows of a connectivity check that delivered no frame or message. */
+/* Write records of the flows that delivered no frame or message in a connectivity check. */
 static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane)
 {
     for (uint32_t i = 0; i < lane->receive_count; i++) {

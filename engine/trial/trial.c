@@ -120,9 +120,9 @@ static int make_parts(struct trial *trial)
     return rc;
 }
 
-/* Open the ports of this trial, wait for their links, and publish their addresses, which have the
- * links' rates. One descriptor is readable when any of them can continue to connect; without it
- * lanes are polled by the clock. */
+/* Open the ports of this trial, wait for their links, and publish their address data, which contain
+ * the links' rates. The descriptor trial->connect_fd becomes readable when a port's lanes can
+ * continue to connect; if no port supports this, lanes are polled at intervals. */
 static int open_ports(struct trial *trial)
 {
     struct node *node = trial->node;
@@ -331,7 +331,7 @@ static int await_workers(struct phase_run *run)
 
 /* --- a phase: end --- */
 
-/* Set the error of a schedule that did not end: a partner is connected, but sends nothing. */
+/* Set the error for a schedule that did not end, because a connected partner sends nothing. */
 static void check_schedules(const struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {

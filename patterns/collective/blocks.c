@@ -17,7 +17,7 @@ struct partition partition_each(struct piece first, uint32_t n)
     return (struct partition){.at = first.at, .bytes = first.bytes, .n = n};
 }
 
-/* Return the bytes before a part. */
+/* Return how many bytes of a buffer are before its part `number`. */
 static uint64_t before(const struct partition *parts, uint32_t number)
 {
     uint64_t units = parts->unit > 0 ? parts->bytes / parts->unit : 0;

@@ -133,8 +133,8 @@ const struct pattern_kind kind_hpl = {
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
 
-/* Return a grid with sides as equal as divisors allow: the third from near the cube root, the
- * others from the square root. */
+/* Return a grid of ranks with sides as equal as the divisors of the number of ranks allow: the
+ * third side is at most the cube root, and the second at most the square root of the rest. */
 static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t rank)
 {
     uint32_t n = plan->n, third = 1, second;

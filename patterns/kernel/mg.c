@@ -18,7 +18,7 @@ static struct kernel_grid grid_of(uint32_t n, uint32_t rank)
     return kernel_grid_of(rank, ranks);
 }
 
-/* A rank's part of a level. */
+/* Part of a grid level that one rank has. */
 struct level {
     struct kernel_grid grid;
     uint32_t stride[3]; /* distance between ranks that have points */
@@ -41,8 +41,8 @@ static struct level level_of(const struct kernel_grid *grid, unsigned number)
     return level;
 }
 
-/* Return a face's bytes; a later dimension's face includes the neighbours' points of earlier
- * ones. */
+/* Return the size of a face in bytes; it includes the neighbours' points in the dimensions that
+ * were exchanged before. */
 static uint64_t face_bytes(const struct level *level, unsigned dimension)
 {
     uint64_t x = level->points[0], y = level->points[1], z = level->points[2];
@@ -82,8 +82,8 @@ static void exchange_level(struct steps *steps, const struct kernel_grid *grid, 
         exchange_faces(steps, &level);
 }
 
-/* Return the bytes of a plane across a dimension, with the neighbours' points; for ranks without
- * points along another dimension, only the neighbours' points. */
+/* Return the size in bytes of a plane across a dimension, including the neighbours' points. In a
+ * dimension in which the rank has no points, only the neighbours' points count. */
 static uint64_t plane_bytes(const struct level *level, unsigned dimension)
 {
     uint64_t bytes = KERNEL_DOUBLE;
@@ -140,7 +140,7 @@ static void emit(const struct pattern_plan *plan, struct steps *steps)
     }
 }
 
-/* Return the maximum ranks: each has at least one point. */
+/* Return the maximum number of ranks: each rank has at least one point. */
 static uint64_t most(const struct kernel_problem *problem)
 {
     uint64_t side = problem->size[0];

@@ -16,7 +16,7 @@
 #define EP_COUNTS 10u
 #define EP_BATCH 16u /* log2 of the pairs that one rank generates at a time */
 
-/* Return the maximum ranks: each has at least one batch. */
+/* Return the maximum number of ranks: each rank has at least one batch. */
 static uint64_t ep_most(const struct kernel_problem *problem)
 {
     return UINT64_C(1) << (problem->size[0] - EP_BATCH);
@@ -59,8 +59,8 @@ static uint64_t is_most(const struct kernel_problem *problem)
     return problem->size[0] <= 16 ? 128 : 1024;
 }
 
-/* Emit the sizes of all buckets, then the number of keys for each rank, then the keys; buckets
- * are distributed so that all ranks get equal numbers of keys. */
+/* Emit the exchanges of IS: the sizes of all buckets, then the number of keys for each rank, then
+ * the keys. Buckets are distributed so that all ranks get equal numbers of keys. */
 static void emit_is(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;

@@ -29,9 +29,9 @@ static void add_at(uint32_t n, uint32_t distance, struct pattern_flow_list *list
     pattern_add(list, ahead(n, list->rank, list->side == PATTERN_SENDS ? distance : n - distance));
 }
 
-/* The circle method of round-robin tournaments: in round r, ranks meet whose numbers add up to r
- * modulo an odd m. The rank that would meet itself idles (n odd, m = n), or meets the last rank,
- * which is outside of the circle (n even, m = n - 1). */
+/* Return the odd number m of the circle method of round-robin tournaments: in round r, ranks meet
+ * whose numbers add up to r modulo m. The rank that would meet itself idles (n odd, m = n), or
+ * meets the last rank, which is outside of the circle (n even, m = n - 1). */
 static uint32_t circle(uint32_t n)
 {
     return n % 2 == 0 ? n - 1 : n;

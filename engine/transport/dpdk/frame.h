@@ -190,8 +190,8 @@ FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
 }
 
 /**
- * @brief Return the number of bytes from the header kind's EtherType to the signature's ranks,
- * which are equal in all frames of one stream and length.
+ * @brief Return how many bytes a frame has from the EtherType of its header kind to the ranks in
+ * its signature; they are equal in all frames of one stream and length.
  *
  * The VLAN tag of a tagged frame is in front of these bytes.
  */

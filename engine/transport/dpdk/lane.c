@@ -201,7 +201,7 @@ static int check_options(const struct lane_request *request, struct err *err)
                    "remove undersize";
     if (what != NULL)
         return err_set(err, -EINVAL, "%s: %s", port->conf->name, what);
-    /* AF_PACKET restores a removed tag, AF_XDP can't. */
+    /* AF_PACKET restores a removed tag, AF_XDP cannot. */
     if (options->vlan && strcmp(port->driver, "net_af_xdp") == 0 &&
         (ethtool_number(ip->netlink, ip->iface, ETHTOOL_GFLAGS) & ETH_FLAG_RXVLAN) != 0)
         return err_set(err, -ENOTSUP,

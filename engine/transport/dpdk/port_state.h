@@ -48,7 +48,8 @@ struct transport_port {
     bool attached; /**< attached by us: detached at close */
     bool kernel;   /**< sends through a kernel interface */
     struct iface iface;
-    /** @brief PAUSE and PFC frames that the port received, because no MAC consumed the frames. */
+    /** @brief PAUSE and PFC frames that the port received; a device with a MAC would consume
+     * them. */
     atomic_ullong pause_frames;
     bool by_reference; /**< passes its buffers to the receiver (net_ring), which may rewrite them */
     char device[64];
@@ -75,7 +76,7 @@ struct transport_port {
     _Atomic int64_t announced_ns;
 };
 
-/** @brief Address of a port for its partners. */
+/** @brief Address data of a port, by which its partners reach the port. */
 struct port_blob {
     uint8_t version;
     uint8_t has_ipv4;

@@ -162,7 +162,8 @@ static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_se
     return frame->length >= HEAD;
 }
 
-/* A broadcast frame is an announcement. */
+/* Handle a received frame that is not part of the load; a broadcast frame is another port's
+ * announcement. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
 {
     static const uint8_t all[ETH_ALEN] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

@@ -426,8 +426,8 @@ static int share(struct tcp_lane *lane, struct tcp_end *end)
 }
 
 /* Continue the handshake of an outgoing connection: answer the partner's challenge with the claim,
- * then verify its proof. Return 0 when there is no error so far; -EPROTO with the sentence; another
- * negative errno without one. */
+ * then verify its proof. Return 0 if there is no error so far; -EPROTO with an error message;
+ * another negative errno without a message. */
 static int shake_hands(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
 {
     const struct phase *phase = lane->base.lane.request.phase;

@@ -54,13 +54,14 @@
 #define FEW 2u
 #define EVENTS_TURNS 64u
 #define STEP_WRITE_BYTES (512u * 1024)
-/* Time for which a waiting rank polls before it sleeps: in general; and where its partner waits as
- * well and no other thread wants the core, which the duration of one poll shows (half a
- * microsecond; with two waiting ranks on the core, three). On two cores an allreduce of 8 bytes
- * among four ranks took 36 us with the first, and 54 without. A virtual machine whose cores all
- * sleep gets them back only when its host schedules them: without the second, 500 allreduces of 4
- * KiB at 100 Mbit/s took 747 us each instead of 716, and up to 1900. A rank that only receives
- * delays the sender: with the second a broadcast took a fifth longer.
+/* Time for which a waiting rank polls before it sleeps: LOOKS_NS in general, PARTNERS_LOOKS_NS
+ * where its partner waits as well and no other thread needs the core. A poll shorter than
+ * ALONE_LOOK_NS shows that no other thread needs the core: a poll takes half a microsecond, or
+ * three with two waiting ranks on the core. On two cores an allreduce of 8 bytes among four ranks
+ * took 36 us with LOOKS_NS, and 54 without. A virtual machine whose cores all sleep gets them back
+ * only when its host schedules them: without PARTNERS_LOOKS_NS, 500 allreduces of 4 KiB at 100
+ * Mbit/s took 747 us each instead of 716, and up to 1900. A rank that only receives would delay the
+ * sender: a broadcast with PARTNERS_LOOKS_NS took a fifth longer.
  */
 #define LOOKS_NS (20 * NS_PER_US)
 #define PARTNERS_LOOKS_NS (400 * NS_PER_US)
@@ -75,7 +76,8 @@
 
 #define MEMBER(type, key, member) OPTION(type, tcp_options, key, member)
 
-/* Rules that depend on the kernel are checked when a phase is prepared. */
+/* Options of the tcp transport. Rules that depend on the kernel are checked when a phase is
+ * prepared. */
 static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "streams", streams), .min = 1, .max = STREAMS_MAX, .initial = 1},
     {MEMBER(OPTION_NUMBER, "send_buffer", send_buffer), .max = UINT32_MAX},
@@ -104,7 +106,7 @@ static void fault(const struct tcp_end *end, int why)
             names.rank, why != 0 ? strerror(why) : "the partner closed it before its last message");
 }
 
-/* Return the bytes at layer 1 of a full segment without its payload. */
+/* Return how many bytes a full segment occupies at layer 1 in addition to its payload. */
 static double segment_overhead(int fd, const struct tcp_info *info)
 {
     int domain = AF_INET;

@@ -66,8 +66,8 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
     return rc;
 }
 
-/* Send an empty datagram to each partner: the kernel resolves their addresses now, and switches
- * learn this port's. */
+/* Send an empty datagram to each partner, so that the kernel resolves the partners' MAC addresses,
+ * and switches learn this port's address. */
 static void announce(struct socket_lane *lane)
 {
     const struct lane_request *request = &lane->frame.lane.request;
@@ -193,9 +193,9 @@ static int prepare(struct lane *base, struct err *err)
 
 /* --- a port ------------------------------------------------------------------------------------*/
 
-/* Return the number of datagrams with a wrong UDP checksum, for all sockets of the namespace: they
- * were damaged in the network. The file stays in the namespace where it was opened. For IPv4 it has
- * a line of names before the line of numbers. */
+/* Return how many received datagrams had a wrong UDP checksum, because they were damaged in the
+ * network; the count is for all sockets of the namespace. The open file of /proc still reads the
+ * namespace in which it was opened. For IPv4 it has a line of names before the line of numbers. */
 static int64_t damaged(const struct transport_port *port)
 {
     bool v6 = port->socket.ip.address.ss_family == AF_INET6;

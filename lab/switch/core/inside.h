@@ -282,7 +282,7 @@ struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
 
 void flows_key(uint64_t key[2], const struct model_flow_name *name);
 
-/* Reset all counts to zero. */
+/* Reset the counts of all flows to zero. */
 void flows_clear(struct flows *flows);
 
 /* Return the port with a name; MODEL_NO_PORT for NULL or an unknown name. */

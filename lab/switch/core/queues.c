@@ -10,9 +10,9 @@
 /* --- PAUSE (IEEE 802.3 annex 31B) ---------------------------------------------------------------
  */
 
-/* A station whose frames fill more than `high` is paused, and resumed below `low`. A PAUSE frame
- * goes before all waiting frames, and is repeated after half of its time. Trunks get none: the
- * module behind a trunk has its own queues. */
+/* The functions below send PAUSE frames. A station whose frames fill more than `high` bytes is
+ * paused, and resumed below `low`. A PAUSE frame goes before all waiting frames, and is repeated
+ * after half of its time. Trunks get none: the module behind a trunk has its own queues. */
 
 #define QUANTUM_BITS 512
 #define QUANTA_MAX 0xffff
@@ -363,9 +363,10 @@ bool consume_control(struct model *model, struct model_frame *frame)
 /* --- a module's capacity ------------------------------------------------------------------------
  */
 
-/* One server through which all frames pass one by one; each input has a queue before it, and the
- * inputs take turns by frames. Frames from a trunk have passed the other module's server, and go
- * to the outputs' queues. */
+/* The functions below model a module's capacity: one server (the fabric) through which all frames
+ * pass one by one. Each input has a queue before the server, and the inputs take turns by frames.
+ * Frames from a trunk have passed the other module's server, and go directly to the outputs'
+ * queues. */
 
 static int64_t window_ns(const struct model_conf *conf)
 {
@@ -473,10 +474,11 @@ void fabric_act(struct model *model)
 /* --- queueing at the inputs ---------------------------------------------------------------------
  */
 
-/* An input sends one frame at a time, an output takes one at a time, at the pace of the output's
- * wire. With one queue per input, the frame at its head blocks those behind it, even where
- * outputs are free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform
- * load); with a queue for each output at each input this does not happen.
+/* The functions below model queues at the inputs. An input sends one frame at a time, an output
+ * takes one at a time, at the rate of the output's wire. With one queue per input, the frame at its
+ * head blocks those behind it, even where outputs are free (Karol, Hluchyj and Morgan 1987: 2 -
+ * sqrt 2 = 58.6 % of line under uniform load); with a queue for each output at each input this does
+ * not happen.
  *
  * Matching: the free outputs in order, beginning one further each time, grant the first free
  * input at or behind their pointer that has a frame for them; the pointer moves behind this
