@@ -176,7 +176,7 @@ static int check(const struct verbs_lane *lane, struct err *err)
                        "%s: depth %u: the device's queue pairs hold %d messages at most", label,
                        o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
     if (o->qp.pkey_index >= port->attributes.pkey_tbl_len && o->qp.pkey_index > 0)
-        return err_set(err, -EINVAL, "%s: pkey_index %u: the port's table has %u keys", label,
+        return err_set(err, -EINVAL, "%s: pkey_index %u: the port's P_Key table has %u keys", label,
                        o->qp.pkey_index, port->attributes.pkey_tbl_len);
     if (most > MESSAGE_MAX || most > device)
         return err_set(err, -EMSGSIZE,
@@ -436,9 +436,10 @@ static int publish(const struct verbs_end *end, struct err *err)
     verbs_qp_describe(end->qp, &mine);
     memcpy(blob.bytes, &mine, sizeof mine);
     rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
-    return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->base.lane->label,
-                            strerror(-rc))
-                  : 0;
+    return rc < 0
+               ? err_set(err, rc, "%s: can't send the address of a queue pair to its partner: %s",
+                         end->base.lane->label, strerror(-rc))
+               : 0;
 }
 
 /* Check that the info of a partner's queue pair fits this end. Returns 0 or a negative errno with
@@ -522,7 +523,8 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
         return 0;
     if (now_ns - lane->connecting_since_ns < SUSPECT_NS)
         return -EAGAIN;
-    return err_set(err, -EAGAIN, "%s: rank %u has not sent its queue pair for this phase",
+    return err_set(err, -EAGAIN,
+                   "%s: rank %u has not sent the address of its queue pair for this phase",
                    lane->port->label, verbs_partner(verbs_lane_end(lane, lane->connected)));
 }
 

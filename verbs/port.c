@@ -243,8 +243,8 @@ static int set_up(struct transport_port *port, struct err *err)
     int code = ibv_query_device(port->context, &port->limits);
 
     if (code == 0 && port->number > port->limits.phys_port_cnt)
-        return err_set(err, -EINVAL, "%s: the device has %u port(s)", port->label,
-                       port->limits.phys_port_cnt);
+        return err_set(err, -EINVAL, "%s: there is no such port: the device has %u port(s)",
+                       port->label, port->limits.phys_port_cnt);
     if (code == 0)
         code = ibv_query_port(port->context, port->number, &port->attributes);
     if (code != 0)

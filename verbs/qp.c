@@ -224,8 +224,8 @@ static int create_queues(struct verbs_qp *qp, struct err *err)
     qp->cq = ibv_create_cq(qp->port->context, entries, qp, qp->port->channel, 0);
     if (qp->cq == NULL)
         return err_set(err, -errno,
-                       "%s: can't make a completion queue of %d entries (the device allows %d of "
-                       "%d): %s; use less depth, or fewer queue_pairs",
+                       "%s: can't make a completion queue of %d entries (the device allows %d "
+                       "queues of %d entries): %s; use less depth, or fewer queue_pairs",
                        label, entries, limits->max_cq, limits->max_cqe, strerror(errno));
     for (;; asked /= 2) {
         queues = queues_of(qp, asked);

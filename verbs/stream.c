@@ -592,7 +592,8 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
         if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
             !read_end_mark(in, slot_of(in, in->place)))
             err_set(&in->end.base.lane->lane.error, -EPROTO,
-                    "rank %u sent a message after the last barrier", in->end.base.flow->src);
+                    "rank %u sent a message after the schedule's last barrier",
+                    in->end.base.flow->src);
         in->arrived--;
         leave(in);
     }
@@ -622,8 +623,8 @@ static void take_piece(struct message_end *base)
     if (in->lengths[in->place] != length) {
         base->stream.side->corrupted++;
         err_set(&base->lane->lane.error, -EBADMSG,
-                "rank %u sent a piece of %u bytes instead of %u bytes", base->flow->src,
-                in->lengths[in->place], length);
+                "rank %u sent a piece of a message with %u bytes instead of %u bytes",
+                base->flow->src, in->lengths[in->place], length);
         return;
     }
     memcpy(&base->stream.header, data, MESSAGE_HEADER_BYTES);

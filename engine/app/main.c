@@ -68,7 +68,8 @@ int main(int argc, char **argv)
     }
     /* The guard reads the controller's connection there. */
     if (rc == 0 && said[CONNECTION] != NULL && setenv("SSH_CONNECTION", said[CONNECTION], 1) != 0)
-        rc = err_set(&err, -errno, "can't set SSH_CONNECTION from --connection: %s",
+        rc = err_set(&err, -errno,
+                     "can't set the environment variable SSH_CONNECTION from --connection: %s",
                      strerror(errno));
     if (rc == 0 && sodium_init() < 0)
         rc = err_set(&err, -ENOSYS, "libsodium can't be initialised");

@@ -91,7 +91,8 @@ static int print_phases(const struct pattern_plan *plan, const struct doc_plan *
         char name[64] = "";
 
         if (phase >= phases) {
-            rc = err_set(err, -EINVAL, "plan.phases: %u: the plan has phases 0 to %u", phase,
+            rc = err_set(err, -EINVAL,
+                         "plan.phases: there is no phase %u: the plan has phases 0 to %u", phase,
                          phases - 1);
             break;
         }

@@ -29,7 +29,8 @@ static int open_file(const char *path, struct err *err)
         return err_set(err, -errno, "can't read %s: %s", path, strerror(errno));
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 077) != 0) {
         close(fd);
-        return err_set(err, -EPERM, "%s holds a key and others may read it: chmod 600 %s", path,
+        return err_set(err, -EPERM,
+                       "%s holds a secret key, and other users may read it: chmod 600 %s", path,
                        path);
     }
     return fd;
@@ -143,7 +144,7 @@ static int run_node(struct node *node)
             rc = trial_run(node, document->trial);
         else
             rc = err_set(&node->err, -EINVAL,
-                         "after peers, only trial and quit documents are allowed");
+                         "after the peers document, only trial and quit documents are allowed");
         document_free(document);
         if (rc < 0 && rc != -ECANCELED)
             rc = node_fail(node, rc);

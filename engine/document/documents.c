@@ -310,7 +310,8 @@ static int complete(struct document *document, const struct transport *const *tr
     if (given != 1)
         return err_set(
             err, -EINVAL,
-            "a document holds exactly one of job, peers, trial, plan, heartbeat and quit");
+            "a document must hold exactly one of the keys job, peers, trial, plan, heartbeat and "
+            "quit");
     if (document->kind == DOCUMENT_JOB)
         return check_job(document->job, err);
     if (document->kind != DOCUMENT_TRIAL)

@@ -304,7 +304,8 @@ static int add_controller(struct reading *reading, const char *controller, struc
     if (strncasecmp(controller, MAPPED_IPV4, strlen(MAPPED_IPV4)) == 0 && strchr(controller, '.'))
         controller += strlen(MAPPED_IPV4);
     if (getaddrinfo(controller, NULL, &hints, &found))
-        return err_set(err, -EINVAL, "%s is not a numeric IP address.", controller);
+        return err_set(err, -EINVAL, "The controller's address %s is not a numeric IP address.",
+                       controller);
     v6 = (const void *)found->ai_addr;
     if (found->ai_family == AF_INET6 && v6->sin6_scope_id)
         code = guard_map_add_use(reading->map, (int)v6->sin6_scope_id, what);

@@ -233,8 +233,9 @@ static int join_peers(struct node *node, const struct doc_peers *doc)
     if (addresses == NULL)
         return err_set(&node->err, -ENOMEM, "out of memory");
     if (doc->addresses_count != peers.count)
-        rc = err_set(&node->err, -EINVAL, "peers: %u addresses for %u nodes", doc->addresses_count,
-                     peers.count);
+        rc = err_set(&node->err, -EINVAL,
+                     "peers: found %u addresses for %u nodes: each node needs one",
+                     doc->addresses_count, peers.count);
     for (uint32_t i = 0; i < peers.count && rc == 0; i++)
         rc = address_parse(doc->addresses[i], &addresses[i], &node->err);
     memcpy(peers.key, node->secret.key, sizeof peers.key);

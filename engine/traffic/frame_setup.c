@@ -118,8 +118,8 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
             size = frame_message_size(lane, size);
         if (size < conf->least || size > conf->most)
             return err_set(err, -EINVAL,
-                           "%s: %s frames must have %u to %u bytes on this port, not %u: room for "
-                           "headers and signature, and at most the MTU",
+                           "%s: %s frames must have %u to %u bytes on this port, not %u, to hold "
+                           "headers and signature and to fit the MTU",
                            conf->name, conf->header, conf->least, conf->most, size);
         place = &lane->size_of_length[size - conf->outside];
         if (*place == FRAME_NO_SIZE) {

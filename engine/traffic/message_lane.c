@@ -142,10 +142,10 @@ static int check(const struct message_lane *lane, const struct message_plan *pla
     if (lane->forwards && (request->send_count != 1 || request->receive_count != 1))
         return err_set(
             err, -EINVAL,
-            "%s: %s can forward one received flow as one sent flow, not %u as %u, in a phase",
+            "%s: %s can forward one received flow as one sent flow per phase, not %u flows as %u",
             plan->label, plan->transport, request->receive_count, request->send_count);
     if (lane->forwards && plan->unreliable)
-        return err_set(err, -EINVAL, "%s: a chain needs a reliable service: use service rc",
+        return err_set(err, -EINVAL, "%s: forwarding needs a reliable service: use service rc",
                        plan->label);
     return 0;
 }
@@ -477,7 +477,8 @@ static bool verify_header(struct message_end *in)
     in->stream.side->corrupted++;
     err_set(
         &in->lane->lane.error, -EBADMSG,
-        "rank %u sent message %u of %u bytes (kind %02x, %02x) instead of message %u of %u bytes",
+        "rank %u sent message %u of %u bytes (kind %02x, stream %02x) instead of message %u of %u "
+        "bytes",
         in->flow->src, ntohl(here->sequence), ntohl(here->length), here->kind, here->stream,
         ntohl(due.sequence), ntohl(due.length));
     return false;

@@ -226,7 +226,7 @@ static void verify_and_refill(struct schedule_executor *executor)
         if (wrong.source != SCHEDULE_SUM)
             snprintf(source, sizeof source, "rank %u", wrong.source);
         err_set(&executor->error, -EBADMSG,
-                "rank %u has a wrong result: element %llu, of %s, is %g and should be %g",
+                "rank %u has a wrong result: element %llu of the data of %s is %g and should be %g",
                 executor->rank, (unsigned long long)wrong.element, source, wrong.got,
                 wrong.expected);
         return;

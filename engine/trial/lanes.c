@@ -307,8 +307,8 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
                           &flow->partner, clock_now());
 
         if (rc == -EAGAIN)
-            err_set(err, rc, "%s has not sent the address of %s", node_name_of(node, place->node),
-                    place->name);
+            err_set(err, rc, "node %s has not sent the address of port %s",
+                    node_name_of(node, place->node), place->name);
         else if (rc < 0)
             return err_set(err, rc, "out of memory");
         else if (i == lane->fetched)

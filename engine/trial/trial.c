@@ -84,8 +84,8 @@ static int make_plan(struct trial *trial, struct trial_part *part)
         return err_set(err, rc, "trial %u: %s", doc->id, why);
     if ((doc->phase.traffic == TRAFFIC_SCHEDULE) != pattern_is_scheduled(part->plan))
         return err_set(err, -EINVAL,
-                       "trial %u: traffic: schedule needs a pattern that is a schedule, and such a "
-                       "pattern needs traffic: schedule",
+                       "trial %u: traffic: schedule and a pattern that is a schedule (a collective "
+                       "operation or kernel) need each other: set both or neither",
                        doc->id);
     trial->phase_count = MAX(trial->phase_count, pattern_phases(part->plan));
     return 0;
@@ -115,8 +115,9 @@ static int make_parts(struct trial *trial)
     }
     for (unsigned i = 0; i < doc->phases_count && rc == 0; i++)
         if (doc->phases[i] >= trial->phase_count)
-            rc = err_set(&node->err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u",
-                         doc->id, doc->phases[i], trial->phase_count - 1);
+            rc = err_set(&node->err, -EINVAL,
+                         "trial %u: there is no phase %u: the plan has phases 0 to %u", doc->id,
+                         doc->phases[i], trial->phase_count - 1);
     return rc;
 }
 
@@ -341,7 +342,7 @@ static void check_schedules(const struct phase_run *run)
 
         if (lane->executor != NULL && !lane->executor->ended && task->end == TASK_LIMIT)
             err_set(&lane->lane->error, -ETIMEDOUT,
-                    "rank %u received no message of its present step for %lld s", lane->own->rank,
+                    "rank %u received no message of its current step for %lld s", lane->own->rank,
                     (long long)(task->drain_max_ns / NS_PER_S));
     }
 }

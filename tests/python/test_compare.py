@@ -315,7 +315,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, cli: Command) -> None:
         ((one, tmp_path / "none"), f"no results in {tmp_path}/none: there is no such"),
         ((one, empty), f"no results in {empty}: it has no summary.json"),
         ((one,), "there is one result only: name a second"),
-        ((one, "--by", "transport"), "has only transport dpdk, so there is nothing"),
+        ((one, "--by", "transport"), "has only transport dpdk, so --by has nothing to compare"),
         ((one, "--by", "colour"), "has no setting 'colour'"),
     ):
         assert said in refused(cli, *words)

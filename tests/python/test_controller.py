@@ -197,7 +197,7 @@ def test_a_signal_stops_in_order(tmp_path: Path, number: signal.Signals) -> None
     bench = Bench(tmp_path / "run")
     bench.watcher = strike = Striker("flow", range(1, 2), number)
     outcome = bench.conduct(node1="hang", node2="hang")
-    assert outcome.faults == [f"interrupted ({number.name})"]
+    assert outcome.faults == [f"interrupted by signal {number.name}"]
     assert outcome.status == 3
     assert time.monotonic() - strike.struck_s < nodes.STOP_TIMEOUT_S
     assert bench.summary(outcome)["status"] == "partial"
@@ -216,7 +216,7 @@ def test_a_watch_repeats_its_trial_until_a_signal(tmp_path: Path) -> None:
     assert summary["status"] == "complete"
     assert [one["repeat"] for one in summary["trials"]] == list(range(len(outcome.trials)))
     bench.path, bench.watcher = tmp_path / "twice", Striker("flow", range(1, 3), signal.SIGINT)
-    assert bench.conduct(watched=True, node1="hang").faults == ["interrupted (SIGINT)"]
+    assert bench.conduct(watched=True, node1="hang").faults == ["interrupted by signal SIGINT"]
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["", "YWJj", "\u00e9", b64encode(bytes(32)).decode()])
 def test_a_key_that_nothing_can_be_sealed_with_is_named(key: str) -> None:
-    with pytest.raises(RunError, match="node1 sent no usable key"):
+    with pytest.raises(RunError, match="node1 sent no valid public key"):
         peers([hello("node1", key=key)], b"k" * 32)
 
 

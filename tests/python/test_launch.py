@@ -616,5 +616,5 @@ def test_without_its_program_there_is_one_sentence(
 ) -> None:
     site = place.site()
     monkeypatch.setenv("PATH", str(place.folder))
-    with pytest.raises(ConfigurationError, match=f"there is no {place.reach} here"):
+    with pytest.raises(ConfigurationError, match=f"there is no (program )?{place.reach} on this"):
         launcher_for(site)

@@ -258,7 +258,7 @@ def test_fast_rates_are_written_out(cli: Command) -> None:
 def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     write_plan(tmp_path, compile_run(read(PROJECT / "conf/chain.yaml")))
     said = cli.refuses("predict", tmp_path, "--set", "load=50%")
-    assert "--set is for a configuration" in said
+    assert "--set changes a configuration" in said
     said = cli.refuses("predict", tmp_path)
     assert f"no results in {tmp_path}: it has no summary.json" in said
     assert not measured_bps({}, tmp_path)

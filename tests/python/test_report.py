@@ -124,7 +124,7 @@ def test_a_signed_directory_is_left_alone(tmp_path: Path, cli: Command) -> None:
     directory = simulate(tmp_path / "run", LOSSY)
     (directory / "manifest.json.sig").touch()
     said = cli.refuses("report", directory)
-    assert "is signed: name a file elsewhere with --out" in said
+    assert "would break the signature: name a file elsewhere with --out" in said
     assert not (directory / build.REPORT).exists()
     cli.prints("report", directory, "--out", tmp_path / "report.html")
 

@@ -203,8 +203,8 @@ def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
     with LineFile(out / "nodes.log"):  # as a controller holds it
         for words in (("table", out, "--again"), ("locate", out)):
-            assert "its run goes on, or another command writes" in stage.cli(*words).err
-        with pytest.raises(ConfigurationError, match="its run goes on"):
+            assert "its run still goes on, or another command writes" in stage.cli(*words).err
+        with pytest.raises(ConfigurationError, match="its run still goes on"):
             LineFile(out / "nodes.log")
     assert (out / "flows.9.arrows").exists()
     shown = stage.cli.prints("table", out, "--again", status=3)
@@ -226,7 +226,7 @@ def test_one_command_at_a_time_writes_tables(stage: Stage) -> None:
 
     stage.monkeypatch.setattr(store._ParquetWriter, "place", meanwhile)
     assert stage.main().status == 0
-    assert "another command writes its tables: wait for its end" in said[0]
+    assert "another command writes its tables: wait until that has ended" in said[0]
 
 
 def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
@@ -324,7 +324,7 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     stage.monkeypatch.setattr(store._ParquetWriter, "place", full)
     assert stage.main().status == 3
     result = stage.summary()
-    assert "No space left on device: the tables stay as they were" in result["errors"][0]
+    assert "No space left on device: the old tables were kept unchanged" in result["errors"][0]
     assert not [*stage.out.glob("*.parquet"), *stage.out.glob(".*.new")]
     stage.monkeypatch.undo()
     stage.cli.prints("table", stage.out, "--again", status=3)
@@ -365,5 +365,5 @@ def test_the_first_signal_is_noted(number: signal.Signals) -> None:
 def test_a_second_one_ends_what_is_done() -> None:
     with Deferred():
         os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(RunError, match=r"interrupted \(SIGTERM, twice\)"):
+        with pytest.raises(RunError, match=r"interrupted by signal SIGTERM, received twice"):
             os.kill(os.getpid(), signal.SIGTERM)

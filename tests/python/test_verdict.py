@@ -266,7 +266,10 @@ def test_signed_by_ssh(directory: Path, key: Path, cli: Command) -> None:
         (found,) = [c for c in checks(directory, allowed=allowed) if c.name == "signature"]
         assert (found.holds, words in found.words) == (holds, True)
     again = cli("sign", directory, "--key", key)
-    assert (again.status, "is signed already: manifest.json.sig" in again.err) == (2, True)
+    assert (again.status, "is signed already: move manifest.json.sig away" in again.err) == (
+        2,
+        True,
+    )
 
 
 def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path, cli: Command) -> None:
@@ -341,7 +344,10 @@ def test_missing_programs(
 def test_nobody_signs_what_was_changed(directory: Path, key: Path, cli: Command) -> None:
     flip(directory / "flows.parquet", 5)
     status, _, err = cli("sign", directory, "--key", key)
-    assert (status, "is not signed: flows.parquet was changed" in err) == (2, True)
+    assert (
+        status,
+        "can't be signed, because it changed after its run: flows.parquet was changed" in err,
+    ) == (2, True)
 
 
 # --- what does not hold ------------------------------------------------------------------------

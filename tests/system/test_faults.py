@@ -159,7 +159,7 @@ def test_a_signal_ends_a_run_in_order(
         run.wait_for_load(phase=1)
         run.process.send_signal(number)
         result = run.end(limit_s=10)
-    assert_partial(result, f"interrupted ({number.name})", [0])
+    assert_partial(result, f"interrupted by signal {number.name}", [0])
     (stopped,) = result.trials(phase=1)
     assert stopped["state"] == "stopped"
     assert stopped["delivered_frames"] > 0

@@ -158,7 +158,7 @@ def test_a_session_uses_a_lab_that_is_up_and_leaves_it() -> None:
             assert heard(lab, "node1", "node2", "ipv4")
         assert find(name) == lab
         with (
-            pytest.raises(LabError, match="is up with another topology"),
+            pytest.raises(LabError, match="is up with a topology that differs"),
             session(load("tree"), name),
         ):
             pass

@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_the_terminal_sane(topology: Path, tmp_path: Path) -> None
         assert terminal.end(30) == 3
         given_back(terminal)
         after = terminal.raw.rpartition(ptykit.SECOND_PAGE[1])[2].decode()
-    assert "switchbench: interrupted (SIGINT)" in after
+    assert "switchbench: interrupted by signal SIGINT" in after
     assert load_summary(tmp_path / "results")["status"] == "partial"
 
 

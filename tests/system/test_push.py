@@ -123,7 +123,7 @@ def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> No
     assert done.stdout.splitlines()[0] == "node[1-2]: can't make the folder /proc/nowhere"
     done = push(hosts, tmp_path, site_of(hosts), "--to", "here")
     assert done.returncode == 2
-    assert "a full path is needed" in runs.sentence(done.stderr)
+    assert "an absolute path is needed" in runs.sentence(done.stderr)
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
         hosts.site("node1", "node5", config=str(config)), on_missing="exclude",
     ))  # fmt: skip
     assert few.status == 2
-    assert few.sentence.startswith("without node5 the run can't be planned: ")
+    assert few.sentence.startswith("without the left-out hosts node5 the run can't be planned: ")
 
 
 # --- gateways ------------------------------------------------------------------------------------

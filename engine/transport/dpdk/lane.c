@@ -45,7 +45,7 @@ static int resolve(struct frame_lane *base, uint32_t place, void *partner, uint6
     if (flow->partner.size == sizeof peer)
         memcpy(&peer, flow->partner.bytes, sizeof peer);
     if (peer.version != 1)
-        return err_set(err, -EINVAL, "%s: rank %u has no address of a dpdk port", name, rank);
+        return err_set(err, -EINVAL, "%s: rank %u has sent no address of a dpdk port", name, rank);
     if ((kind == HEADER_IPV4_UDP && !peer.has_ipv4) || (kind == HEADER_IPV6_UDP && !peer.has_ipv6))
         return err_set(err, -EINVAL, "%s: its partner, rank %u, has no address for %s frames", name,
                        rank, frame_kind_name(kind));

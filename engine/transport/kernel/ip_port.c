@@ -228,7 +228,8 @@ static int read_link(struct ip_port *port, int type, struct err *err)
     port->ifindex = (int)if_nametoindex(port->iface);
     port->netlink = netlink_open();
     if (port->netlink < 0)
-        return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s", name,
+        return err_set(err, port->netlink,
+                       "%s: can't open a netlink socket to read the kernel's interfaces: %s", name,
                        strerror(-port->netlink));
     rc = port->ifindex == 0 ? -ENODEV : link_read(port->netlink, port->ifindex, &port->link);
     if (rc != 0)

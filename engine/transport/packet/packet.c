@@ -61,7 +61,7 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
 
     if (blob->size != sizeof peer)
         return err_set(err, -EINVAL,
-                       "%s: rank %u has no address, or not that of a port of transport packet",
+                       "%s: rank %u has sent no address of a port of transport packet",
                        lane->conf.name, frame_partner_rank(lane, place));
     memcpy(&peer, blob->bytes, sizeof peer);
     memcpy(headers, peer.mac, ETH_ALEN);

@@ -210,7 +210,7 @@ def _signature(message: Path, key: Path) -> bytes:
     text = _read(key)
     # ssh-keygen takes a public key if ssh-agent has the secret key.
     if b"PRIVATE KEY-----" not in text and not text.startswith((b"ssh-", b"ecdsa-", b"sk-")):
-        raise ConfigurationError(f"{key} is not a secret key of ssh-keygen")
+        raise ConfigurationError(f"{key} is not a secret key: give a key file that ssh-keygen made")
     return _ssh_keygen(message, f"{key} can't sign", "sign", "-f", str(key), "-n", NAMESPACE)
 
 
@@ -358,7 +358,9 @@ def verify(
         If the directory has no results.
     """
     if not directory.is_dir():
-        raise ConfigurationError(f"{directory} is not a results directory")
+        raise ConfigurationError(
+            f"{directory} is not a results directory: give a directory that `switchbench run` wrote"
+        )
     sealed = load(directory)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))

@@ -497,5 +497,8 @@ def feed(summary: Summary, directory: Path) -> None:
         for phase in tables.phases():
             summary.take_phase(phase)
     except DamagedRecord as error:
-        raise ConfigurationError(f"{directory}: the tables do not match {PLAN}: {error}") from None
+        raise ConfigurationError(
+            f"{directory}: the tables do not match {PLAN}, so a file is damaged or from another "
+            f"run: {error}"
+        ) from None
     summary.close_ended()

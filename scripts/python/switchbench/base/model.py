@@ -227,7 +227,7 @@ class Pattern(TypedDict, total=False):
 def _named(pattern: Any) -> Pattern:
     """Return a pattern that has a name, else raise ValueError; the engine checks the parameters."""
     if not isinstance(pattern, dict) or not isinstance(pattern.get("name"), str):
-        raise ValueError("a pattern has no name")
+        raise ValueError("a pattern needs a `name`, such as `{name: aapc}`")
     return cast(Pattern, pattern)
 
 

@@ -56,9 +56,11 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     """
     parts = _PART.findall(names)
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
-        raise ValueError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
+        raise ValueError(
+            f"{shown(names)} has more than {_BRACKETS_MOST} ranges in brackets in one name"
+        )
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        raise ValueError(f"{shown(names)} stands for more than {most} names, which is the most")
+        raise ValueError(f"{shown(names)} stands for more than {most} names, the most allowed")
 
 
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
@@ -71,7 +73,7 @@ def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROU
     try:
         return NodeSet(padded(names), resolver=resolver)
     except (NodeSetException, GroupResolverError) as error:
-        raise ValueError(f"is not a node set: {error}") from None
+        raise ValueError(f"is not a node set, such as node[1-4]: {error}") from None
 
 
 def padded(names: str) -> str:
@@ -92,8 +94,8 @@ def _same_width(ranges: str) -> str:
             return ranges  # ClusterShell reports the mistake
         if len(first) < width:
             raise ValueError(
-                f'"[{ranges}]" has numbers of several widths, which Slurm and Flux read in two '
-                "ways: write all of one width"
+                f'"[{ranges}]" mixes numbers of different widths, such as 01 and 1, which Slurm '
+                "and Flux expand differently: write all numbers with one width"
             )
         if first.startswith("0") and len(first) > 1:
             width = width or len(first)

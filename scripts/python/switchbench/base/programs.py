@@ -148,7 +148,7 @@ class Deferred(Handled):
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.name is not None:
-            raise RunError(f"interrupted ({self.name}, twice)")
+            raise RunError(f"interrupted by signal {self.name}, received twice")
         self.name = signal.Signals(number).name
 
 

@@ -62,7 +62,9 @@ class Quantity:
         """Return the quantity in a text as a whole number of its smallest unit, else ValueError."""
         number = self.parse(value)
         if number != int(number):
-            raise ValueError(f"{shown(value)} is not a multiple of 1{next(iter(self.units))}")
+            raise ValueError(
+                f"{shown(value)} is not a multiple of the smallest unit, 1{next(iter(self.units))}"
+            )
         return int(number)
 
     def text(self, number: int) -> str:
@@ -131,7 +133,9 @@ def duration_ns(value: object) -> int:
     """Parse a duration such as `500ms` to nanoseconds."""
     number = DURATION.whole(value)
     if number > _DURATION_MOST_H * DURATION.units["h"]:
-        raise ValueError(f"{shown(value)} is too long: at most {_DURATION_MOST_H}h, 30 days")
+        raise ValueError(
+            f"{shown(value)} is too long: a time is at most {_DURATION_MOST_H}h (30 days)"
+        )
     return number
 
 
@@ -206,7 +210,7 @@ def load(value: object) -> Load:
     if unit in PERCENT.units:
         percent = float(PERCENT.parse(value))
         if percent > _PERCENT_MOST:
-            raise ValueError(f"{shown(value)} is above line rate: at most 100%")
+            raise ValueError(f"{shown(value)} is above line rate: a load is at most 100%")
         return Load(percent=percent)
     if unit in _MORE_FPS:
         return Load(fps=float(_FRAME_RATE.parse(text)))

@@ -94,7 +94,7 @@ def json_decoder(pairs: Callable[[Pairs], dict[str, object]] = unique) -> json.J
     def real(word: str) -> float:
         value = number(word)
         if value is None:
-            raise ValueError(f"{word[:40]} is not a number that can be read")
+            raise ValueError(f"{word[:40]} is not a finite number, or is too long to be read")
         return value
 
     def whole(word: str) -> int:
@@ -183,7 +183,7 @@ class Document:
                 raise ConfigurationError(f"{mark}: there is no key {dotted(path[: depth + 1])}")
         if not isinstance(parent, dict | list):
             raise ConfigurationError(
-                f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping with keys below it"
+                f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping: it has no keys"
             )
         key = path[-1]
         if isinstance(parent, dict):
@@ -192,7 +192,8 @@ class Document:
             parent[key] = value
         else:
             raise ConfigurationError(
-                f"{mark}: {dotted(path[:-1])} has {len(parent)} entries, numbered from 0"
+                f"{mark}: there is no such entry: {dotted(path[:-1])} has {len(parent)} entries, "
+                "numbered from 0"
             )
         self.forget(path)
         self.marks[path] = mark

@@ -116,11 +116,13 @@ def _begin(args: argparse.Namespace) -> Campaign:
     device = run.site.device
     if device is None:
         raise ConfigurationError(
-            "campaign: the site has no `device`: add one, such as `device: {ports: p[1-48]}`"
+            "campaign: the site does not describe the device under test: add its ports, such as "
+            "`device: {ports: p[1-48]}`"
         )
     if run.suite is not None or run.searches:
         raise ConfigurationError(
-            "campaign: a `suite` can't be run round by round: write `tests` with fixed loads"
+            "campaign: a `suite` can't be measured by a campaign, because it chooses its loads "
+            "while it runs: write `tests` with fixed loads"
         )
     if not run.site.launcher.in_lab:
         OpenSsh.of(run.site)  # links are read by ssh

@@ -63,7 +63,9 @@ def topology_import_command(args: argparse.Namespace) -> int:
     """Write a topology file, checked, from the output of LLDP or ibnetdiscover."""
     if args.ibnetdiscover is not None:
         if args.interface or args.switches:
-            raise ConfigurationError("--interface and --switches go with --lldp only")
+            raise ConfigurationError(
+                "--interface and --switches can be used only with --lldp: leave them out"
+            )
         name = args.ibnetdiscover
         found = ibnetdiscover.read(_content(name), _source(name), args.rate)
     elif args.lldp is not None:
@@ -73,7 +75,8 @@ def topology_import_command(args: argparse.Namespace) -> int:
             for host, said in cabling.lldp_outputs(_content(path), name, _source(path)).items():
                 if host in texts:
                     raise ConfigurationError(
-                        f"{_source(path)}: holds output of {host}, and an earlier file does, too"
+                        f"{_source(path)}: contains LLDP output of {host}, which an earlier file "
+                        "contains, too: give the output of each device once"
                     )
                 texts[host] = said
         several = len(args.lldp) > 1
@@ -113,7 +116,7 @@ def _content(path: str) -> str:
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{_source(path)}: is not text") from None
+        raise ConfigurationError(f"{_source(path)}: is not UTF-8 text") from None
     if len(content) > _MOST_BYTES:
         raise ConfigurationError(
             f"{_source(path)}: is too large: more than {_MOST_BYTES >> 20} MiB"
@@ -150,7 +153,8 @@ def predict_command(args: argparse.Namespace) -> int:
         if args.options:
             option = args.options[0][0]
             raise ConfigurationError(
-                f"{option} is for a configuration, and {results} has results: leave {option} out"
+                f"{option} changes a configuration, but {results} is a results directory: leave "
+                f"{option} out"
             )
         run = read_plan(results)
     predictor = Predictor(fabric_of(run, args.topology), args.models or list(MODELS))

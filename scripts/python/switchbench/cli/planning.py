@@ -85,7 +85,10 @@ def _answered(args: argparse.Namespace) -> dict[str, str]:
     if SITE_OPTIONS & given.keys():
         return given
     if not sys.stdin.isatty():
-        raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
+        raise ConfigurationError(
+            "init: the network is not named, and there is no terminal to ask: give --lab NAME, or "
+            "--hosts SET with --iface NAME"
+        )
     given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
     if given["--hosts"]:
         given["--iface"] = _ask("Interface under test of these hosts, e.g. enp3s0")

@@ -80,13 +80,17 @@ def table_command(args: argparse.Namespace) -> int:
     if args.json or args.csv:
         _write_tables(shown, args)
     elif args.only is not None:
-        raise ConfigurationError("--only goes with --json or --csv")
+        raise ConfigurationError(
+            "--only can be used only with --json or --csv: add one of these options"
+        )
     else:
         console = make_console()
         show_imported(shown, console, everything=args.all)
         SummaryPrinter(shown, console, args.all).print(str(args.directory))
     if damage and damage[0] != NOT_ENDED:
-        raise ConfigurationError(f"{'; '.join(damage)} (--again writes the rebuilt {SUMMARY})")
+        raise ConfigurationError(
+            f"{'; '.join(damage)} (the option --again saves the rebuilt {SUMMARY})"
+        )
     return int(shown["exit_status"])
 
 
@@ -102,7 +106,10 @@ def report_command(args: argparse.Namespace) -> int:
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and sealing.is_signed(args.directory):
-        raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")
+        raise ConfigurationError(
+            f"{args.directory} is signed, so a report in it would break the signature: name a file "
+            "elsewhere with --out"
+        )
     report = build.make(Measured.load(args.directory))
     replace_bytes(path, report.text.encode())
     print(path)
@@ -169,17 +176,22 @@ def sign_command(args: argparse.Namespace) -> int:
     """Sign a results directory that is unchanged since its run; ConfigurationError otherwise."""
     directory = args.directory
     if NOT_ENDED in load_summary(directory)["errors"]:
-        raise ConfigurationError(f"{directory / SUMMARY} is incomplete: {NOT_ENDED}")
+        raise ConfigurationError(
+            f"{directory / SUMMARY} is incomplete, so it can't be signed: {NOT_ENDED}"
+        )
     sealing.try_key(args.key)
     if sealing.is_signed(directory):
         raise ConfigurationError(
-            f"{directory} is signed already: {sealing.SIGNATURE}; move that away to sign again"
+            f"{directory} is signed already: move {sealing.SIGNATURE} away to sign again"
         )
     if (directory / sealing.MANIFEST).exists():
         sealed = sealing.load(directory)
         changed = list(sealing.differences(directory, sealed))
         if changed:
-            raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
+            raise ConfigurationError(
+                f"{directory} can't be signed, because it changed after its run: "
+                f"{'; '.join(changed)}"
+            )
     print(sealing.sign(directory, args.key))
     return 0
 
@@ -216,7 +228,7 @@ def _history(args: argparse.Namespace) -> int:
     from ..render import comparison as shown
 
     if args.by:
-        raise ConfigurationError("--history goes without --by")
+        raise ConfigurationError("--history can't be combined with --by: leave one out")
     found = history(args.results)
     _print_or_write(found.document(), args.json, partial(shown.show_history, found, make_console()))
     if found.unlike or not found.comparison.whole:

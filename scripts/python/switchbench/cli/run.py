@@ -208,7 +208,7 @@ class _Measurement:
             self.run = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"without {', '.join(missing)} the run can't be planned: {error}"
+                f"without the left-out hosts {', '.join(missing)} the run can't be planned: {error}"
             ) from None
 
     # --- measuring ---
@@ -357,4 +357,4 @@ def _machine() -> Entry:
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> None:
-    raise RunError(f"interrupted ({signal.Signals(number).name})")
+    raise RunError(f"interrupted by signal {signal.Signals(number).name}")

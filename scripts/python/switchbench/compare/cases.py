@@ -462,8 +462,8 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
         differ = [name for name in names if len(whole.values(name)) > 1]
         have = f"has only {by} {values[0]}" if values else f"has no setting {by!r}"
         raise ConfigurationError(
-            f"{whole.measured.directory} {have}, so there is nothing to compare by it "
-            f"(what differs there: {', '.join(differ) or 'nothing'})"
+            f"{whole.measured.directory} {have}, so --by has nothing to compare (settings that "
+            f"differ there: {', '.join(differ) or 'none'})"
         )
     if by == TRANSPORT:
         values.sort(key=transports.BASELINES.index)

@@ -45,7 +45,7 @@ def needed(value: object, what: str) -> ValueError:
 def several(values: list[Any]) -> list[Any]:
     """Return a list unchanged; raise ValueError for an empty list or a duplicate value."""
     if not values:
-        raise ValueError("is an empty list")
+        raise ValueError("is an empty list: write at least one value")
     twice = first_double(values)
     if twice is not None:
         raise ValueError(f"duplicate value {shown(twice)}")
@@ -90,7 +90,7 @@ def written_order(names: str) -> list[str]:
             for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
         ]
     except NodeSetException as error:
-        raise ValueError(f"{shown(names)} is not a node set: {error}") from None
+        raise ValueError(f"{shown(names)} is not a node set, such as node[1-4]: {error}") from None
     if not found:
         raise ValueError("names no node")
     return several(found)
@@ -205,7 +205,7 @@ def _interval(value: object) -> int:
     step_ns = quantities.duration_ns(value)
     if step_ns < INTERVAL_LEAST_NS:
         short = quantities.DURATION.text(step_ns)
-        raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
+        raise ValueError(f"{short} is too short to be measured: write at least 10ms, or off")
     return step_ns
 
 
@@ -260,7 +260,7 @@ def _repeats(value: object) -> Repeats:
     least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
     most = given.get("max", max(_REPEATS_USUAL, least))
     if least > most:
-        raise ValueError(f"min: {least} repeats are more than max, {most}")
+        raise ValueError(f"min: {least} repeats are more than the maximum, max: {most}")
     width = quantities.percentage(value.get("width", "2%"))
     if width is None or not 0 < width <= 100:
         raise ValueError(
@@ -298,8 +298,8 @@ def _imix(value: object) -> tuple[int, ...]:
         for letter in value:
             if letter not in GENOME:
                 raise ValueError(
-                    f'"{letter}" of "{value}" has no size: letters are {"".join(GENOME)} '
-                    "(RFC 6985); or list the sizes, as [64, 64, 570, 1518]"
+                    f'"{letter}" of the IMIX "{value}" stands for no frame size: letters are '
+                    f"{''.join(GENOME)} (RFC 6985); or list the sizes, as [64, 64, 570, 1518]"
                 )
         sizes = [GENOME[letter] for letter in value]
     if not isinstance(sizes, list | tuple):
@@ -307,7 +307,7 @@ def _imix(value: object) -> tuple[int, ...]:
             value, "simple (7:4:1 of 64, 594 and 1518 bytes), a genome (aaab) or a list is needed"
         )
     if not 2 <= len(sizes) <= IMIX_MOST:
-        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
+        raise ValueError(f"has {len(sizes)} frames, but an IMIX has 2 to {IMIX_MOST}")
     return tuple(map(FRAME, sizes))
 
 
@@ -435,7 +435,8 @@ def cores(value: object) -> tuple[int, ...]:
         span = range(int(first), int(last if dash else first) + 1)
         if not span or span[-1] >= CORES_MOST:
             raise ValueError(
-                f"found {shown(one)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
+                f"found {shown(one)}: write the lower core of a span first; cores are 0 to "
+                f"{CORES_MOST - 1}"
             )
         found += span
     twice = first_double(found)
@@ -478,7 +479,9 @@ def _wiring(value: object) -> dict[str, tuple[str, str]]:
         raise needed(value, "a mapping is needed, such as {node1:e0: [switch, port]}")
     for name, ends in value.items():
         if not isinstance(ends, list) or len(ends) != 2:
-            raise ValueError(f"{name}: needs [switch, switch port]")
+            raise ValueError(
+                f"{name}: the list [switch, port of the switch] is needed, such as [leaf1, p3]"
+            )
     return {name: (str(ends[0]), str(ends[1])) for name, ends in value.items()}
 
 

@@ -154,7 +154,7 @@ class Members:
         if source == destination:
             raise ValueError(
                 f"{self.words(source, destination)} is not a flow: source and destination are "
-                "one rank"
+                "the same rank"
             )
         return source, destination
 

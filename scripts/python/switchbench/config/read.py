@@ -131,7 +131,7 @@ def document_of(conf: Path | None, options: Options = ()) -> Document:
     alone = {"--hosts", "--iface"} - given.keys()
     if len(alone) == 1:
         raise errors.ConfigurationError(
-            f"{alone.pop()} is missing: hosts and their interface go together"
+            f"{alone.pop()} is missing: --hosts and --iface must be given together"
         )
     if conf is None:
         if not SITE_OPTIONS & given.keys():

@@ -361,11 +361,14 @@ def leave_out(site: Site, hosts: Collection[str]) -> Site:
 def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
     """Return host ports with the device port of each; raise ValueError for an invalid one."""
     if len({port.network for port in ports}) > 1:
-        raise ValueError("a device has one network, and the site's ports are in several")
+        raise ValueError(
+            "a device is tested in one network, but the site's ports are in several networks"
+        )
     strange = [port for port in ports if port.switch not in (None, device.name)]
     if strange:
         raise ValueError(
-            f"{strange[0].name} is wired to {strange[0].switch}, and the device is {device.name}"
+            f"{strange[0].name} is wired to switch {strange[0].switch}, but the device under test "
+            f"is {device.name}"
         )
     found = tuple(
         replace(port, switch=device.name, switch_port=port.switch_port or default_port(device, i))

@@ -555,4 +555,6 @@ def refuse_unmoved(
             elif port.name in moved and not changed:
                 words = f"{port.name} kept its link: it was not moved to {where}"
         if words:
-            raise ConfigurationError(f"cables are not where the round needs them: {words}")
+            raise ConfigurationError(
+                f"cables are not where the campaign's next round needs them: {words}"
+            )

@@ -362,7 +362,7 @@ def order(site: Site, folder: Path | None = None) -> PushOrder:
     default = "" if privilege == "none" else SHARED_FOLDER
     if folder is not None and not folder.is_absolute():
         raise ConfigurationError(
-            f"push: --to {folder}: a full path is needed, the same on all hosts"
+            f"push: --to {folder}: an absolute path is needed, which is the same on all hosts"
         )
     return PushOrder(collect(), privilege, str(folder or default))
 

@@ -482,7 +482,7 @@ def wait_forwarding(netlink: IPRoute) -> None:
         if not late:
             return
         if time.monotonic() > deadline:
-            raise LabFailedError(f"the switch's ports {', '.join(late)} do not come up")
+            raise LabFailedError(f"ports of the lab's switch do not come up: {', '.join(late)}")
         time.sleep(0.01)
 
 

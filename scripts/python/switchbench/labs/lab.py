@@ -92,8 +92,8 @@ def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
         if known is not None and known.kept:
             if known.topology != topology:
                 raise LabError(
-                    f"lab {lab.name} is up with another topology than this run wants: "
-                    f"`switchbench lab down {lab.name}` first"
+                    f"lab {lab.name} is up with a topology that differs from this run's: remove "
+                    f"it with `switchbench lab down {lab.name}`"
                 )
             yield lab
             return
@@ -133,8 +133,8 @@ def _lab(topology: Topology, name: str | None) -> Lab:
     ports = len(topology.nodes) + len(topology.trunks)
     if ports > devices.BRIDGE_PORTS:
         raise LabError(
-            f"{topology.name} has {ports} nodes and trunks; a lab takes {devices.BRIDGE_PORTS}, "
-            "the most ports that a Linux bridge can have"
+            f"{topology.name} has {ports} nodes and trunks, but a lab has at most "
+            f"{devices.BRIDGE_PORTS}, the most ports of a Linux bridge"
         )
     return lab
 
@@ -153,7 +153,9 @@ def _clear_for(lab: Lab) -> None:
                     _remove(Lab(name, known.topology))
     known = state.read(lab.name)
     if known is not None and known.kept:
-        raise LabError(f"lab {lab.name} is already up: `switchbench lab down {lab.name}` first")
+        raise LabError(
+            f"lab {lab.name} is already up: remove it with `switchbench lab down {lab.name}`"
+        )
     if known is not None:
         _remove(Lab(lab.name, known.topology))
     wanted = set(lab_addresses.namespace_names(lab.name, lab.topology))
@@ -165,7 +167,9 @@ def _clear_for(lab: Lab) -> None:
             begin = lab_addresses.namespace_name(other, "")
             names = [name for name in wanted if name.startswith(begin)]
         if taken := wanted.intersection(names):
-            raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
+            raise LabError(
+                f"lab {other} already has the namespace {min(taken)}: name this lab with --name"
+            )
     for name in wanted:
         namespaces.remove(name)
 
@@ -320,5 +324,5 @@ def _chosen(name: str | None) -> str:
     if len(labs) == 1:
         return labs[0]
     if not labs:
-        raise LabError("no lab is up")
+        raise LabError("no lab is up: start one with `switchbench lab up`")
     raise LabError(f"several labs are up, name one: {', '.join(labs)}")

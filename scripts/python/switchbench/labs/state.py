@@ -129,8 +129,9 @@ def read(lab: str) -> LabState | None:
         return None
     except ValueError:
         raise LabError(
-            f"lab {lab} was made by another version: remove it by `switchbench lab down {lab}` of "
-            f"that version, or its namespaces by `ip netns delete` and then {_path(lab, '.json')}"
+            f"lab {lab} was made by another version of Switchbench: remove it with `switchbench "
+            f"lab down {lab}` of that version, or delete its namespaces with `ip netns delete` and "
+            f"then the file {_path(lab, '.json')}"
         ) from None
 
 

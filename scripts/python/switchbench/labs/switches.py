@@ -236,7 +236,9 @@ def _await_record(
             ended = f"{SWITCH.name} ended with status {process.returncode}"
             raise LabFailedError(_last_words(_file(lab, number, "log")) or ended)
         time.sleep(0.005)
-    raise LabFailedError(f"{SWITCH.name} has written no record `{kind}` for {_SILENCE_S:.0f} s")
+    raise LabFailedError(
+        f"the modelled switch ({SWITCH.name}) has written no record `{kind}` for {_SILENCE_S:.0f} s"
+    )
 
 
 def release(lab: str, topology: Topology) -> None:
@@ -369,7 +371,7 @@ def start_ovs(lab: str, topology: Topology) -> None:
     if program is not None:
         raise LabError(
             f"a lab of kind ovs needs Open vSwitch, and {program} is not installed: "
-            "`apt-get install openvswitch-switch`, or take kind bridges"
+            "`apt-get install openvswitch-switch`, or use a lab of kind bridges"
         )
     folder = _ovs_folder(lab)
     folder.mkdir(mode=0o700)

@@ -91,8 +91,8 @@ def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
         least_s = min(least_s, math.inf if fit is None else longest_s(fit.run))
     raise ConfigurationError(
         f"--budget {quantities.DURATION.text(round(budget_s * NS))}: too short: the shortest run "
-        f"of this configuration takes {format.human(least_s)}: allow that, or name fewer tests, "
-        "subtests or ranks"
+        f"of this configuration takes {format.human(least_s)}: raise the budget, or name "
+        "fewer tests, subtests or ranks"
     )
 
 

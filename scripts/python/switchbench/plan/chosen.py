@@ -39,7 +39,8 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
     taken = next((name for name in more if name in site.networks), None)
     if taken is not None:
         raise ConfigurationError(
-            f"suite: incast adds a network {taken}, a name that the site uses: rename the site's"
+            f"suite: incast adds a network {taken}, but the site has a network of that name: "
+            "rename the site's network"
         )
     processes = (
         (process, tuple(further[port.name] for port in process.ports if port.name in further))
@@ -76,8 +77,8 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
     unknown = next((port.name for port in part.ranks if not port.line_rate_bps), None)
     if unknown is not None:
         raise ConfigurationError(
-            f"suite: {variant.name} needs the line rate of {unknown}, for a burst of incast_s: "
-            "give the port a `line_rate`"
+            f"suite: {variant.name} needs the line rate of {unknown} to send a burst that lasts "
+            "incast_s: set the port's `line_rate`"
         )
     egress = part.ranks[variant.flows[0][1]]
     stateful = [part.ranks[source] for source in variant.stateful]
@@ -131,7 +132,7 @@ def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
             raise ConfigurationError(
-                f"suite: needs frames at a set load, which {trial.pattern['name']} over "
+                f"suite: this suite needs frames at a set load, which {trial.pattern['name']} over "
                 f"{trial.transport} ({trial.traffic}) can't send: use dpdk or udp, traffic: stream"
             )
         subtest, number = SUITES[suite].subtest(trial.parameters.get(SUBTEST)), len(found)

@@ -291,9 +291,9 @@ def refuse_too_long(run: model.Run) -> None:
     if takes_s > run.time_limit_s:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
-            f"time_limit: the run should take {format.human(takes_s)}{repeated}, more than "
+            f"time_limit: the run is expected to take {format.human(takes_s)}{repeated}, more than "
             f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed; "
-            "--budget chooses what fits"
+            "raise time_limit, or shorten the run by --budget"
         )
 
 

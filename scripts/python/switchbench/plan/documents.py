@@ -49,20 +49,20 @@ def deal(run: Run) -> Deal:
     absent = [core for core in named if core not in present]
     if absent:
         raise ConfigurationError(
-            f"cores: {written(absent)}: this machine has only {written(present)}"
+            f"cores: {written(absent)}: no such cores: this machine has only {written(present)}"
         )
     if run.worker == "sleep" or (run.worker == "auto" and not enough):
         return Deal("sleep", _spread(processes, named))
     if len(cores) < len(processes):
         raise ConfigurationError(
             f"worker: poll: {len(processes)} node processes need a core each, and {there}: pack "
-            "more nodes into a process, or worker: sleep"
+            "more nodes into a process, or set worker: sleep"
         )
     # The command, its heartbeats and the main threads need a core without a polling worker.
     if not may_use - frozenset(named):
         raise ConfigurationError(
-            f"cores: {written(named)}: has all cores that the command itself may use "
-            f"({written(may_use)}): take one of these out of `cores`, or set worker: sleep"
+            f"cores: {written(named)}: no core is left for the command itself, which may use "
+            f"{written(may_use)}: take one of these out of `cores`, or set worker: sleep"
         )
     return Deal("poll", _spread(processes, cores))
 

@@ -55,7 +55,8 @@ class _Phase:
                 row = self._flows.setdefault((record["network"], src, dst), row)
                 if row[f"{side}_reported"]:
                     raise DamagedRecord(
-                        f"the node reported the {side} of flow {src} -> {dst} twice in one phase"
+                        f"the node reported the {side} side of flow {src} -> {dst} twice in one "
+                        "phase"
                     )
                 row[f"{side}_reported"] = True
                 measures = record.get("measures") or {}
@@ -277,7 +278,8 @@ class Expected:
                     if len(ids) < len(rows):
                         twice = " ".join(ids.most_common(1)[0][0])
                         raise DamagedRecord(
-                            f"duplicate {twice} in phase {own} of trial {number}: {table}"
+                            f"duplicate row {twice} in phase {own} of trial {number}, in the table "
+                            f"{table}"
                         )
 
     def _ranks_of(self, number: Any, repeat: Any, phase: int) -> dict[str, set[str]]:

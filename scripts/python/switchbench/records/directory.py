@@ -72,7 +72,9 @@ class RunDirectory:
                     f"{path} is not empty: name a new directory with --out, or move it away"
                 )
         except OSError as error:
-            raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
+            raise ConfigurationError(
+                f"can't make the directory {path}: {error.strerror}"
+            ) from error
 
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
         """Write a YAML file with all values in full."""
@@ -140,7 +142,8 @@ def _lock(log: int, directory: Path) -> None:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ConfigurationError(
-            f"{directory}: its run goes on, or another command writes its tables: wait for its end"
+            f"{directory}: its run still goes on, or another command writes its tables: wait until "
+            "that has ended"
         ) from None
     except OSError:  # a file system without locks
         return
@@ -263,7 +266,7 @@ def replace_bytes(path: Path, content: bytes) -> None:
 
 def _cannot_write(path: Path, error: OSError) -> RunError:
     return RunError(
-        f"can't write {path}: {error.strerror}; what was written before is whole and stays"
+        f"can't write {path}: {error.strerror}; files written before are complete and are kept"
     )
 
 

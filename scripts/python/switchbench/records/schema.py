@@ -148,7 +148,7 @@ def record_batch(table: str, rows: Sequence[Row]) -> Any:
             for field in schema
         ]
     except (pa.ArrowException, OverflowError) as error:
-        raise RunError(f"{table}: a number does not fit its column: {error}") from None
+        raise RunError(f"table {table}: a number does not fit its column: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -205,13 +205,15 @@ class DamagedRecord(ConfigurationError):
 def parse(line: bytes) -> Record:
     """Parse and check a line as a record; raise DamagedRecord if it is not valid."""
     if len(line) > LONGEST_LINE:
-        raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
+        raise DamagedRecord(
+            f"the line has {len(line):,} bytes, but a record has at most {LONGEST_LINE:,}"
+        )
     try:
         found = from_json(line, allow_inf_nan=False)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("type"), str):
-        raise DamagedRecord("the line is not a record")
+        raise DamagedRecord("the line is not a record, which is a JSON object with a type")
     record: Record = found
     if b"\\" in line or b"\x7f" in line or not line.isascii():
         record = printable(record)

@@ -269,26 +269,34 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
         if kind == "text":
             longest = pc.max(pc.binary_length(values)).as_py() or 0
             if longest > LONGEST_LINE:
-                raise ConfigurationError(f"{path}: the column {name} has {longest:,} bytes of text")
+                raise ConfigurationError(
+                    f"{path}: a text in the column {name} has {longest:,} bytes, which is too long"
+                )
         if kind in ("text", "flag"):
             continue
         if kind == "counts":
             values = pc.list_flatten(values)
             if values.null_count:
-                raise ConfigurationError(f"{path}: the column {name} has a null in a list")
+                raise ConfigurationError(
+                    f"{path}: the column {name} has a null in a list of counts"
+                )
         if kind == "number" and pc.any(pc.is_nan(values)).as_py():
-            raise ConfigurationError(f"{path}: the column {name} has the value nan")
+            raise ConfigurationError(
+                f"{path}: the column {name} has the value nan instead of a number"
+            )
         low, high = pc.min_max(values).values()
         least = 0 if kind in ("count", "counts") else -(GREATEST if kind == "number" else MOST)
         most = BUCKETS - 1 if name == "bucket" else GREATEST if kind == "number" else MOST
         for value in (low.as_py(), high.as_py()):
             if value is not None and not least <= value <= most:
-                raise ConfigurationError(f"{path}: the column {name} has the value {value}")
+                raise ConfigurationError(
+                    f"{path}: the column {name} has the value {value}, which is out of range"
+                )
     if {"bucket", "bucket_count"} <= set(data.schema.names):
         lengths = (pc.list_value_length(data[name]) for name in ("bucket", "bucket_count"))
         if not pc.all(pc.equal(*lengths), min_count=0).as_py():
             raise ConfigurationError(
-                f"{path}: the numbers of buckets and of counts differ in a row"
+                f"{path}: a row of a histogram has different numbers of buckets and of counts"
             )
 
 
@@ -476,7 +484,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
         _onto_disk(directory)
     except OSError as error:
         why = error.strerror or error
-        raise RunError(f"{directory}: {why}: the tables stay as they were") from error
+        raise RunError(f"{directory}: {why}: the old tables were kept unchanged") from error
     finally:
         for writer in made.values():
             writer.drop()
@@ -565,7 +573,9 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     if run.searches:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
-        raise ConfigurationError(f"{directory} is complete: all its trials were measured")
+        raise ConfigurationError(
+            f"{directory} is complete: all its trials were measured, so none is left to continue"
+        )
     _rewrite(directory, lambda table, data: (data.filter(_kept(table, data, run, begun)), None))
     return run, begun
 

@@ -235,7 +235,7 @@ class Controller:
         Raise RunError where the run must end.
         """
         if self._interrupt.count > self._watched:  # a watch ends normally at the first signal
-            raise RunError(f"interrupted ({self._interrupt.name})")
+            raise RunError(f"interrupted by signal {self._interrupt.name}")
         self._interrupt.drain()
         self._launcher.check()
         self._keep(self._tables.flush)
@@ -531,7 +531,7 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
             box = SealedBox(PublicKey(b64decode(hello["key"])))
             sealed.append(b64encode(box.encrypt(key)).decode())
         except (CryptoError, ValueError) as error:
-            raise RunError(f"{hello['node']} sent no usable key: {error}") from error
+            raise RunError(f"{hello['node']} sent no valid public key: {error}") from error
     return {"addresses": [hello["control"] for hello in hellos], "sealed_keys": sealed}
 
 
@@ -540,8 +540,8 @@ def check_protocol(hellos: Iterable[Record]) -> None:
     for hello in hellos:
         if hello.get("protocol") != PROTOCOL:
             raise ConfigurationError(
-                f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
-                f"{PROTOCOL}: install the same version of Switchbench on both"
+                f"{hello['node']} uses protocol version {hello.get('protocol')}, but this command "
+                f"uses {PROTOCOL}: install the same version of Switchbench on both"
             )
 
 

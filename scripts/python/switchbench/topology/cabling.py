@@ -238,7 +238,7 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
         return below_headers(lines)
     if not name:
         raise ConfigurationError(
-            f"{source}: the host of an output is missing: put `==> HOST <==` before it"
+            f"{source}: an output of LLDP does not name its host: put `==> HOST <==` before it"
         )
     return {name: said}
 
@@ -257,7 +257,9 @@ def read_lldp(
     """
     absent = sorted(set(switch_outputs) - set(texts))
     if absent:
-        raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
+        raise ConfigurationError(
+            f"{source}: there is no LLDP output of switch {absent[0]}, which --switches names"
+        )
     seen: dict[str, dict[str, Neighbour]] = {}
     told: dict[tuple[str, str], list[Cable]] = defaultdict(list)
     for device, text in texts.items():
@@ -267,11 +269,14 @@ def read_lldp(
         if not found:
             raise ConfigurationError(
                 f"{source}: {device}: {text.lstrip()[:30]!r} has no LLDP neighbour: give what "
-                "`lldpcli -f json show neighbors details` writes; does the switch send LLDP?"
+                "`lldpcli -f json show neighbors details` writes, and check that the switch "
+                "sends LLDP"
             )
         for name, neighbour in found.items():
             if not neighbour.switch:
-                raise ConfigurationError(f"{source}: {device}: {name}: its neighbour has no name")
+                raise ConfigurationError(
+                    f"{source}: {device}: {name}: the LLDP neighbour of this interface has no name"
+                )
         for name, neighbour in found.items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):
                 where, ends = f"{source}: {device} {name}", (neighbour, *neighbour.rivals)
@@ -279,9 +284,9 @@ def read_lldp(
                 likely = [end for end in ends if end.switch in texts] if len(ends) > 1 else ends
                 if len(likely) != 1:
                     raise ConfigurationError(
-                        f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}: one "
-                        "cable has one; remove the wrong entry from the file, or omit the "
-                        "interface by --interface"
+                        f"{where}: has {len(ends)} neighbours, {' and '.join(map(str, ends))}, but "
+                        "its cable leads to one: remove the wrong entry from the file, or leave "
+                        "out the interface with --interface"
                     )
                 one = seen[device][name] = likely[0]
                 bps = _medium_bps(one, where, rate_bps)
@@ -342,5 +347,7 @@ def _medium_bps(neighbour: Neighbour, where: str, rate_bps: int | None) -> int:
         )
     bps = round(float(f"{found[1]}.{found[2] or 0}") * (1e9 if found[3] else 1e6))
     if not bps:
-        raise ConfigurationError(f"{where}: {neighbour.medium}: a rate above 0 is needed")
+        raise ConfigurationError(
+            f"{where}: LLDP reports {neighbour.medium}: a rate above 0 is needed"
+        )
     return bps

@@ -367,8 +367,9 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
         first, *last = sorted(device.ports.index(port) for port in places.values())
         if len(last) != 1 or first % 2 or not last[0] % 2:
             raise ValueError(
-                "chain: two host ports are needed, one in the first port of a VLAN and the other "
-                f"in the second port of the same or a later one, not {', '.join(places.values())}"
+                "chain: two host ports are needed: one in the first port of a VLAN, the other in "
+                "the second port of that VLAN or of a later one. They are in "
+                f"{', '.join(places.values())}"
             )
 
 

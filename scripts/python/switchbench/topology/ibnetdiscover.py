@@ -111,11 +111,13 @@ def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
             continue
         head, port = _NODE.fullmatch(line), _PORT.fullmatch(line)
         if head and head[2] in devices:
-            raise ConfigurationError(f"{source}:{number}: {head[2]} is described twice")
+            raise ConfigurationError(f"{source}:{number}: device {head[2]} is described twice")
         if head:
             current = devices[head[2]] = _Device(head[1], head[3] or "")
         elif port and current is not None and int(port[1]) in current.ports:
-            raise ConfigurationError(f"{source}:{number}: port {port[1]} has a second neighbour")
+            raise ConfigurationError(
+                f"{source}:{number}: port {port[1]} has a second neighbour, but a port has only one"
+            )
         elif port and current is not None:
             current.ports[int(port[1])] = (port[2], int(port[3]), port[4])
         elif _WARNING.match(line):

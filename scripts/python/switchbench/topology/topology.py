@@ -127,7 +127,8 @@ def _overridden(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         share, rest = divmod(total, len(nodes))
         if share < 1 or rest:
             raise TopologyError(
-                f"nodes: {total} nodes can't be shared equally by its {len(nodes)} entries"
+                f"nodes: {total} nodes can't be divided equally among the topology's {len(nodes)} "
+                "entries of nodes"
             )
         first = _RANGE.fullmatch(str(next(iter(nodes))))
         prefix = first[1] if first else "node"
@@ -156,13 +157,13 @@ def _resolve(file: File, name: str) -> Topology:
         if n > 1:
             raise TopologyError(f"modules: {module!r} is named {n} times")
     if file.modules is None and file.kind != ROUTED:
-        raise TopologyError("modules: is missing")
+        raise TopologyError("modules: is missing: name the topology's switch modules")
     try:
         if file.device is not None:
             if len(modules) != 1 or file.kind in (ROUTED, SITE):
-                raise TopologyError("device: only a lab with one switch module can have one")
+                raise TopologyError("device: only a lab with one switch module can have a device")
             if file.device.chain and file.kind != MODEL:
-                raise TopologyError("device.chain: goes with `kind: model` only")
+                raise TopologyError("device.chain: is possible with `kind: model` only")
             device = device_of(file.device, modules[0])
         nodes = tuple(_nodes(file, device))
         trunks, links = _bundles(file, {node.name for node in nodes})
@@ -198,7 +199,9 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
         module = group.module
         if module is None and file.kind != ROUTED:
             if len(modules) != 1:
-                raise TopologyError(f"{where}: module is missing (one of {', '.join(modules)})")
+                raise TopologyError(
+                    f"{where}: the key module is missing (one of {', '.join(modules)})"
+                )
             module = modules[0]
         if module is not None and module not in modules:
             raise TopologyError(f"{where}.module: there is no module {module!r}")
@@ -212,7 +215,8 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
             if module is None:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
                     raise TopologyError(
-                        f"{where}: without a module, only its `links` have a rate and a queue"
+                        f"{where}: a node without a module has no rate and no queue: set them for "
+                        "its `links`"
                     )
                 yield AttachedHost(name, index, "", "", UNSHAPED, file.queue)
                 continue
@@ -237,7 +241,10 @@ def _expand(names: str, where: str) -> list[str]:
         raise TopologyError(f"{where}: names no node")
     for name in nodes:
         if name == _SWITCH or len(name) > _NAME_MOST or not HOST.fullmatch(name):
-            raise TopologyError(f"{where}: {name!r} can't be a node's name")
+            raise TopologyError(
+                f"{where}: {name!r} can't be a node's name: at most 63 letters, digits, '.', '_' "
+                "and '-', and not 'switch'"
+            )
     return nodes
 
 
@@ -279,8 +286,8 @@ def _bundles(file: File, nodes: Collection[str]) -> tuple[tuple[Bundle, ...], tu
         left, right = (_expand(names, f"{where}.between") for names in entry.between)
         if len(left) != len(right):
             raise TopologyError(
-                f"{where}.between: joins {len(left)} to {len(right)}; two sets of one size are "
-                "joined one by one"
+                f"{where}.between: joins {len(left)} nodes to {len(right)}: both sets need the "
+                "same size, because their nodes are joined in pairs"
             )
         for a, b in zip(left, right, strict=True):
             both = frozenset((a, b))

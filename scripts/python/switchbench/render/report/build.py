@@ -570,8 +570,10 @@ def write_pdf(page: Path, pdf: Path, program: str) -> None:
         try:
             subprocess.run([program, *words], capture_output=True, timeout=_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
-            raise RunError(f"{program} drew nothing within {_TIMEOUT_S:g} s") from None
+            raise RunError(f"the browser {program} made no PDF within {_TIMEOUT_S:g} s") from None
         except OSError as error:
-            raise RunError(f"{program} can't be run: {error.strerror}") from error
+            raise RunError(f"the browser {program} can't be run: {error.strerror}") from error
     if not pdf.is_file():
-        raise RunError(f"{program} wrote no {pdf}: try to start it by hand")
+        raise RunError(
+            f"the browser {program} did not write {pdf}: start it by hand to read its error"
+        )

@@ -30,7 +30,9 @@ class CommandLauncher(FarLauncher):
         self._start_words: list[str] = keys["start"]
         program = self._start_words[0]
         if shutil.which(program) is None:
-            raise ConfigurationError(f"launch: command: there is no {program} here: install it")
+            raise ConfigurationError(
+                f"launch: command: there is no program {program} on this machine: install it"
+            )
         super().__init__(keys["engine"])
 
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -46,7 +46,7 @@ class LabLauncher(Launcher):
         try:
             self._stack.close()
         except lab.LabError as problem:
-            raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
+            raise RunError(f"{problem}; remove the lab with `switchbench lab down`") from problem
 
     def check(self) -> None:
         """Raise LabError where a modelled switch has ended."""

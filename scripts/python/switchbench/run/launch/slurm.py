@@ -36,11 +36,13 @@ class SlurmLauncher(FarLauncher):
         """Check that srun is installed, and that this process is in a Slurm allocation."""
         if shutil.which("srun") is None:
             raise ConfigurationError(
-                "launch: slurm: there is no srun here: run where Slurm's commands are"
+                "launch: slurm: there is no srun on this machine: start the command where Slurm is "
+                "installed"
             )
         if "SLURM_JOB_ID" not in os.environ:
             raise ConfigurationError(
-                "launch: slurm: the command needs an allocation: start it with `salloc --exclusive`"
+                "launch: slurm: the command needs an allocation of hosts: start it with `salloc "
+                "--exclusive`"
             )
         super().__init__(site.effective["slurm"]["engine"])
 
