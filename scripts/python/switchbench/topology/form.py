@@ -368,7 +368,7 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
         if len(last) != 1 or first % 2 or not last[0] % 2:
             raise ValueError(
                 "chain: two host ports are needed: one in the first port of a VLAN, the other in "
-                "the second port of that VLAN or of a later one. They are in "
+                "the second port of that VLAN or of a later one, not "
                 f"{', '.join(places.values())}"
             )
 
