@@ -95,7 +95,7 @@ class Predictor:
         if unknown := [host for host in hosts if host not in self._rank]:
             known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
             raise ConfigurationError(
-                f"topology {self.fabric.name} has no host {unknown[0]}, which is in network "
+                f"topology {self.fabric.name} has no host {unknown[0]}, which belongs to network "
                 f"{part.network}; the topology's hosts are {known}: "
                 "give the topology file of this configuration's network with --topology"
             )
