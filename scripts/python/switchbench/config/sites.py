@@ -17,7 +17,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base import transports
 from ..base.errors import ConfigurationError, listed, meant, shown
-from ..base.model import LAUNCHERS, Device, Port, Process, Site
+from ..base.model import LAUNCHERS, Port, Process, Site
 from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..labs import switches
@@ -118,12 +118,20 @@ def build_lab(model: LabKeys, place: SitePlace) -> Site:
         for cable in shaped
         if modelled is None  # a modelled switch passes no burst
     ]
+    processes = []  # of `pack` nodes each; each listens at its first node's address
+    for first in range(0, len(ports), model.pack):
+        members = tuple(ports[first : first + model.pack])
+        node = lab_node(topology.name, topology.nodes[first])
+        address = f"{node.control_ipv4}:{control.udp_port}"
+        hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
+        where = {"address": address, "netns": str(node.namespace)}
+        processes.append(Process(str(hosts), members, where))
     return _site(
         model,
         place,
         ports,
         launch="lab",
-        processes=_lab_processes(topology, ports, model.pack, control.udp_port),
+        processes=tuple(processes),
         control=control,
         changes=changes,
         groups=modules,  # used where the lab names no groups
@@ -191,20 +199,6 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
         switch_port=node.port or None,
         why_these=NOT_ROUTED if routed else "",
     )
-
-
-def _lab_processes(
-    topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
-) -> tuple[Process, ...]:
-    """Return processes of `pack` lab nodes each, listening at the first node's address."""
-    processes = []
-    for first in range(0, len(ports), pack):
-        members = tuple(ports[first : first + pack])
-        node = lab_node(topology.name, topology.nodes[first])
-        control = {"address": f"{node.control_ipv4}:{udp_port}", "netns": str(node.namespace)}
-        hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
-        processes.append(Process(str(hosts), members, control))
-    return tuple(processes)
 
 
 # --- how hosts are reached ------------------------------------------------------------------------
@@ -300,7 +294,18 @@ def build_hosts(model: HostSite, place: SitePlace) -> Site:
     if model.device is not None:
         with place.at("device"):
             device = device_of(model.device, "DUT")
-            ports = _plugged_in(device, ports)
+            if len({port.network for port in ports}) > 1:
+                raise ValueError("a device has one network, and the site's ports are in several")
+            strange = [port for port in ports if port.switch not in (None, device.name)]
+            if strange:
+                at = f"{strange[0].name} is wired to {strange[0].switch}"
+                raise ValueError(f"{at}, and the device is {device.name}")
+            ends = [port.switch_port or default_port(device, i) for i, port in enumerate(ports)]
+            ports = tuple(
+                replace(port, switch=device.name, switch_port=end)
+                for port, end in zip(ports, ends, strict=True)
+            )
+            check_places(device, {port.name: str(port.switch_port) for port in ports})
     shared = any(port.shared for port in keys.values())
     patience_ns = HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS
     control = (model.control or SiteControl()).with_defaults(heartbeat_timeout=patience_ns)
@@ -358,26 +363,6 @@ def leave_out(site: Site, hosts: Collection[str]) -> Site:
     )
 
 
-def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
-    """Return host ports with the device port of each; raise ValueError for an invalid one."""
-    if len({port.network for port in ports}) > 1:
-        raise ValueError(
-            "a device is tested in one network, but the site's ports are in several networks"
-        )
-    strange = [port for port in ports if port.switch not in (None, device.name)]
-    if strange:
-        raise ValueError(
-            f"{strange[0].name} is wired to switch {strange[0].switch}, but the device under test "
-            f"is {device.name}"
-        )
-    found = tuple(
-        replace(port, switch=device.name, switch_port=port.switch_port or default_port(device, i))
-        for i, port in enumerate(ports)
-    )
-    check_places(device, {port.name: str(port.switch_port) for port in found})
-    return found
-
-
 Keys = dict[tuple[str, str], PortKeys]
 
 
@@ -385,7 +370,6 @@ def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
     """Return the keys of every port, by host and name, with overrides applied."""
     if not model.ports:
         raise place.problem(("ports",), "names no port")
-    place_of = {host: i for i, host in enumerate(hosts)}
     keys = {(host, name): port for host in hosts for name, port in model.ports.items()}
     for text, ports in (model.overrides or {}).items():
         for host in place.hosts(text, hosts, "overrides", text):
@@ -393,30 +377,28 @@ def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
                 before = keys.get((host, name), PortKeys())
                 keys[host, name] = before.model_copy(update=own.given())
     for (host, name), port in keys.items():
-        where = ("ports", name) if name in model.ports else ("overrides", host, name)
-        _check(port, where, place)
+        possible, key, text = _possible(port), "", ""
+        lacking = [name for name in port.transports or () if name not in possible]
+        if port.network is None:
+            text = "has no `network`: the ports that can reach each other"
+        elif not any(getattr(port, device) for device in _DEVICES):
+            text = "has no device: one of iface, pci, rdma or vdev is needed"
+        elif port.address == "keep" and port.mac:
+            key, text = "mac", "has no effect with address: keep"
+        elif port.driver and not port.iface:
+            key, text = "driver", "has no effect without `iface`"
+        elif port.queues and not any(map(_is_raw, port.transports or possible)):
+            key, text = "queues", "has no effect without transport dpdk"
+        elif port.shared and (not possible or any(map(_is_raw, lacking))):
+            key = "shared"
+            text = "has no dpdk, which takes all frames of a port: leave one of them out"
+        elif lacking:
+            key, text = "transports", f"this kind of port has no {lacking[0]}"
+        if text:
+            where = ("ports", name) if name in model.ports else ("overrides", host, name)
+            raise place.problem((*where, key) if key else where, text)
+    place_of = {host: i for i, host in enumerate(hosts)}
     return dict(sorted(keys.items(), key=lambda item: place_of[item[0][0]]))
-
-
-def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
-    possible, key, text = _possible(port), "", ""
-    lacking = [name for name in port.transports or () if name not in possible]
-    if port.network is None:
-        text = "has no `network`: the ports that can reach each other"
-    elif not any(getattr(port, device) for device in _DEVICES):
-        text = "has no device: one of iface, pci, rdma or vdev is needed"
-    elif port.address == "keep" and port.mac:
-        key, text = "mac", "has no effect with address: keep"
-    elif port.driver and not port.iface:
-        key, text = "driver", "has no effect without `iface`"
-    elif port.queues and not any(map(_is_raw, port.transports or possible)):
-        key, text = "queues", "has no effect without transport dpdk"
-    elif port.shared and (not possible or any(map(_is_raw, lacking))):
-        key, text = "shared", "has no dpdk, which takes all frames of a port: leave one of them out"
-    elif lacking:
-        key, text = "transports", f"this kind of port has no {lacking[0]}"
-    if text:
-        raise place.problem((*where, key) if key else where, text)
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
