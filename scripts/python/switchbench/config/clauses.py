@@ -70,7 +70,8 @@ def parse_clause(spec: Spec) -> Clause:
     """Parse one clause of `expect`; raise ConfigurationError for an invalid clause."""
 
     def problem(key: str, text: str) -> ConfigurationError:
-        return ConfigurationError(f"{name_of(spec)}: {key}: {text}")
+        name = f"expect {spec['id']}" if spec.get("id") else "expect"
+        return ConfigurationError(f"{name}: {key}: {text}")
 
     wanted = str(spec.get("measure"))
     measure = MEASURES.get(wanted) or suite_measures().get(wanted)
@@ -105,12 +106,7 @@ def parse_clause(spec: Spec) -> Clause:
     return Clause(spec, measure, over, sign, limit)
 
 
-def name_of(spec: Spec) -> str:
-    """Return the name of a clause in messages, such as `expect ID`."""
-    return f"expect {spec['id']}" if spec.get("id") else "expect"
-
-
-# --- hash of clauses ------------------------------------------------------------------------------
+# --- their hash ----------------------------------------------------------------------------------
 
 
 def canonical(clauses: Sequence[Spec]) -> bytes:
@@ -140,16 +136,6 @@ def matches(where: Spec, trial: Trial) -> bool:
 
     A list of values holds if one of the values holds.
     """
-    facts = _facts(trial)
-    return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
-
-
-def _holds(wanted: Any, facts: Iterable[Any]) -> bool:
-    choices = wanted if isinstance(wanted, list) else [wanted]
-    return any(_same(choice, fact) for choice in choices for fact in facts)
-
-
-def _facts(trial: Trial) -> dict[str, list[Any]]:
     facts: dict[str, list[Any]] = {name: [value] for name, value in trial.parameters.items()}
     facts |= {
         "pattern": [trial.pattern["name"]],
@@ -163,7 +149,12 @@ def _facts(trial: Trial) -> dict[str, list[Any]]:
         "test": [trial.test],
         "repeat": [trial.repeat],
     }
-    return facts
+    return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
+
+
+def _holds(wanted: Any, facts: Iterable[Any]) -> bool:
+    choices = wanted if isinstance(wanted, list) else [wanted]
+    return any(_same(choice, fact) for choice in choices for fact in facts)
 
 
 def _same(wanted: Any, fact: Any) -> bool:

@@ -479,8 +479,14 @@ def _sentence(model: type[BaseModel], error: Any) -> str:
     found, context = error["input"], error.get("ctx", {})
     kind = error["type"]
     if kind == "extra_forbidden":
-        keys = list(_model_at(model, error["loc"][:-1]).model_fields)
-        return unknown_key(error["loc"][-1], keys, said=True)
+        annotation: Any = model  # of the mapping that has the key
+        for key in error["loc"][:-1]:
+            annotation = _inner(annotation)
+            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+                annotation = annotation.model_fields[str(key)].annotation
+            else:  # a list or a mapping
+                annotation = get_args(annotation)[-1]
+        return unknown_key(error["loc"][-1], _inner(annotation).model_fields, said=True)
     axis = f"{error['loc'][-1]}s"
     if isinstance(found, list) and axis in Settings.model_fields:
         return f"takes one value: write `{axis}: [{', '.join(map(str, found))}]`"
@@ -515,22 +521,6 @@ _WANTED = {
     "dict_type": "a mapping of keys",
     "model_type": "a mapping of keys",
 }
-
-
-def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
-    """Return the model class of the mapping at a path of keys below `model`.
-
-    The path may lead through optional fields, lists and mappings.
-    """
-    annotation: Any = model
-    for key in location:
-        annotation = _inner(annotation)
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            annotation = annotation.model_fields[str(key)].annotation
-        else:
-            annotation = get_args(annotation)[-1]
-    found: type[BaseModel] = _inner(annotation)
-    return found
 
 
 def _inner(annotation: Any) -> Any:
