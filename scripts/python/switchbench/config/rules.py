@@ -148,11 +148,6 @@ def by_steps(pattern: str, values: Settings) -> bool:
     return bool(PATTERNS[pattern].kind) or values.sync == LOCAL
 
 
-def traffic(pattern: str, values: Settings) -> str:
-    """Return the default of `traffic` for a test: `schedule` or `stream`."""
-    return SCHEDULE if by_steps(pattern, values) else "stream"
-
-
 def operation_of(verbs: VerbsOptions) -> str:
     """Return the configured RDMA operation, else the RDMA service's default."""
     return verbs.operation or OPERATIONS[verbs.service][0]

@@ -16,7 +16,7 @@ from itertools import product
 
 from ..base import transports
 from ..base.errors import ConfigurationError, listed, meant, shown, unknown_key
-from ..base.model import Load, Port, Site
+from ..base.model import SCHEDULE, Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters, extra_share
@@ -106,14 +106,6 @@ ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
 SUITE_PATTERNS = ("pairs",)  # patterns with a suite: RFC 2544's traffic in both directions
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """Test as the user wrote it, and its path in the configuration."""
-
-    path: KeyPath
-    own: Settings
-
-
 def resolve(
     document: Document, model: Configuration, site: Site, parameters: SuiteParameters
 ) -> list[ResolvedSettings]:
@@ -125,8 +117,8 @@ def resolve(
     tests: list[ResolvedSettings] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
-    for entry in _entries(document, model):
-        made = list(_Resolver(document, site, top, model.suite, parameters, entry).tests())
+    for path, own in _entries(document, model):
+        made = list(_Resolver(document, site, top, model.suite, parameters, path, own).tests())
         for test in made:  # an upper bound: a swept key may have no effect at some points
             axes = (test.ranks, test.loads, test.frame_sizes, test.message_sizes)
             lists = [*(test.sweep or {}).values(), *axes]
@@ -138,7 +130,7 @@ def resolve(
                 f"at most {TRIALS_MOST} are allowed",
             )
         idle = [always_idle(test) for test in made]
-        _refuse_idle(entry.own, idle, entry.path, document)
+        _refuse_idle(own, idle, path, document)
         tests += made
         all_idle += idle
     _refuse_idle(top, all_idle, (), document)
@@ -188,47 +180,47 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
     return getattr(found, tail) if dot else found
 
 
-def _entries(document: Document, model: Configuration) -> list[_Entry]:
-    """Return the tests that the user wrote; without any, a suite's subtests or default patterns."""
+def _entries(document: Document, model: Configuration) -> list[tuple[KeyPath, Settings]]:
+    """Return the user's tests with their paths; ConfigurationError for a setting given twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         able = model.device_reset is not None
         return [
-            _Entry((), Settings.model_construct(subtest=each.name))
+            ((), Settings.model_construct(subtest=each.name))
             for each in SUITES[model.suite].subtests
             if not each.by_name and (able or not each.resets)
         ]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
         patterns = every if model.pattern is None else (model.pattern,)
-        return [_Entry((), Settings.model_construct(pattern=name)) for name in patterns]
+        return [((), Settings.model_construct(pattern=name)) for name in patterns]
     if not model.tests:
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
     return [
-        _Entry(("tests", i), _layer(test, ("tests", i), document))
-        for i, test in enumerate(model.tests)
+        (("tests", i), _layer(test, ("tests", i), document)) for i, test in enumerate(model.tests)
     ]
 
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Resolver of one of the user's tests; `top` has the top-level settings (defaults)."""
+    """Resolver of one test as the user wrote it, at `path`; `top` has the defaults below it."""
 
     document: Document
     site: Site
     top: Settings
     suite: str | None
     parameters: SuiteParameters
-    entry: _Entry
+    path: KeyPath
+    own: Settings
 
     def problem(self, text: str, *key: str | int) -> ConfigurationError:
-        """Return a ConfigurationError at a key of the test, or at the same top-level key."""
-        own, top = self.entry.own.given(), self.top.given()
+        """Return the error at one of the test's keys, or at the same key of the top level."""
+        own, top = self.own.given(), self.top.given()
         at_top = key[:1] and key[0] in top and key[0] not in own
-        return self.document.problem((*(() if at_top else self.entry.path), *key), text)
+        return self.document.problem((*(() if at_top else self.path), *key), text)
 
     def tests(self) -> Iterator[ResolvedSettings]:
-        """Yield one test per network (or set of networks), transport and variant of a subtest."""
-        given = rules.merge(self.top, self.entry.own)
+        """Yield one test per network (or set of networks), transport and variant of a suite."""
+        given = rules.merge(self.top, self.own)
         if given.pattern is None and given.subtest is None:
             raise self.problem("is missing: name the pattern of this test", "pattern")
         chosen = [
@@ -367,8 +359,8 @@ class _Resolver:
     def _test(
         self, given: Settings, networks: tuple[str, ...], transport: str, load: Load
     ) -> ResolvedSettings:
-        pattern, own = given.pattern, self.entry.own
-        assert pattern is not None  # a variant of a suite's subtest sets the pattern
+        pattern, own = given.pattern, self.own
+        assert pattern is not None  # for a suite's subtest, its variant's
         profile = given.profile or rules.profile_name(self.site)
         values = rules.merge(
             rules.defaults(self.site, pattern, transport, profile),
@@ -387,7 +379,7 @@ class _Resolver:
             "concurrent_networks": list(networks) if together else None,
             "transport": transport,
             **dict.fromkeys(("networks", "transports")),
-            "path": self.entry.path,
+            "path": self.path,
             "frame_max": min(limits) if all(limits) else 0,
             "queue_bytes": self.site.smallest_queue_bytes,
         }
@@ -470,7 +462,9 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
         for key in idle
         if "." not in key and not ResolvedSettings.model_fields[key].is_required()
     )
-    traffic = rules.traffic(given.pattern, given) if "traffic" in idle else given.traffic
+    traffic = given.traffic
+    if "traffic" in idle:
+        traffic = SCHEDULE if rules.by_steps(given.pattern, given) else "stream"
     changes |= {"traffic": traffic, "swept": swept}
     values = given.model_copy(update=changes)
     if values.interval is None:
