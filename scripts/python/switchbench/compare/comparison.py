@@ -309,8 +309,7 @@ class Comparison:
     @property
     def whole(self) -> bool:
         """Return whether every result has matched cases, all comparable, and no damage."""
-        some = all(one.pairs for one in self.compared)
-        return some and not self.differing and not self.damage
+        return all(one.pairs for one in self.compared) and not self.differing and not self.damage
 
     def document(self) -> dict[str, object]:
         """Return the comparison as a JSON document (doc/how-to/compare.md)."""
@@ -370,42 +369,30 @@ def compare(subjects: Sequence[Subject]) -> Comparison:
     corrected = holm(np.array([test.welch.p[0] for _, test in tests]))
     for (one, test), p in zip(tests, corrected, strict=True):
         one.rows.append(test.row(p))
-    for one in compared:
-        one.notes += _notes(one)
-    return Comparison(list(subjects), list(_question(subjects, compared, chosen)), compared)
-
-
-def _notes(one: Compared) -> Iterator[str]:
-    """Yield a note on each result with tester-limited phases."""
-    for subject, cases in (
-        (one.base, [pair.base for pair in one.pairs]),
-        (one.other, [pair.other for pair in one.pairs]),
-    ):
-        measured = subject.measured
-        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
-        phases = [phase for plan in plans for phase in measured.phases_of(plan)]
-        if limited := sum(1 for phase in phases if phase["tester_limited"]):
-            yield (
-                f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "
-                f"have been the limit, not the network (`switchbench table {measured.directory}` "
-                "names it)"
-            )
-
-
-def _question(
-    subjects: Sequence[Subject], compared: Sequence[Compared], chosen: set[str]
-) -> Iterator[Differing]:
-    """Yield the compared settings: differing settings of the test bed, transport, network."""
+    for one in compared:  # a note on each result with tester-limited phases
+        for subject, cases in (
+            (one.base, [pair.base for pair in one.pairs]),
+            (one.other, [pair.other for pair in one.pairs]),
+        ):
+            measured = subject.measured
+            plans = {id(plan): plan for case in cases for plan in case.plans}.values()
+            phases = [phase for plan in plans for phase in measured.phases_of(plan)]
+            if limited := sum(1 for phase in phases if phase["tester_limited"]):
+                one.notes.append(
+                    f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "
+                    "have been the limit, not the network "
+                    f"(`switchbench table {measured.directory}` names it)"
+                )
+    # The compared settings: those of the test bed that differ, transport and network.
     if any(subject.imported for subject in subjects):
-        programs = tuple(subject.measured_by for subject in subjects)
-        if len(set(programs)) > 1:
-            yield Differing("", "measured by", programs)
-        return
-    yield from differing("", [subject.settings for subject in subjects], set())
-    names = (TRANSPORT, NETWORK)
-    words = [{name: ", ".join(one.values(name)) for name in names} for one in subjects]
+        words = [{"measured by": subject.measured_by} for subject in subjects]
+        return Comparison(list(subjects), list(differing("", words, set())), compared)
+    question = list(differing("", [subject.settings for subject in subjects], set()))
     if any(one.pairs for one in compared):
-        yield from differing("", words, chosen)
+        names = (TRANSPORT, NETWORK)
+        words = [{name: ", ".join(one.values(name)) for name in names} for one in subjects]
+        question += differing("", words, chosen)
+    return Comparison(list(subjects), question, compared)
 
 
 # --- matching of cases ----------------------------------------------------------------------------
@@ -415,7 +402,20 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
     """Match the cases of two results, which may differ in the settings that `--by` selects."""
     found = Compared(base, other)
     if base.imported or other.imported:
-        _match_figures(found)
+        # Figures match by definition, ranks and size; those of one program only with each other,
+        # where both sides have some of it.
+        mine, theirs = figure_cases(base), figure_cases(other)
+        programs = [{case.settings[TRANSPORT] for case in cases} for cases in (mine, theirs)]
+        asked = set() if programs[0] & programs[1] else {TRANSPORT}
+        found.pairs = [
+            Pair(case, one)
+            for case in mine
+            for one in theirs
+            if not list(differing("", [case.settings, one.settings], asked))
+        ]
+        beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+        if alone := sum(id(case) not in beside for case in (*mine, *theirs)):
+            found.alone.append(f"{format.of(alone, 'figure')} without a figure of another program")
         return found
     # Settings without a common value are compared: for example the network of another switch has
     # another name, or one side used other transports.
@@ -426,11 +426,11 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
     if set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
         own.add(TRANSPORT)
     asked = chosen | own
-    if TRANSPORT in asked and set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
+    if TRANSPORT in own:
         asked.add(SIZE)
         mine, theirs = (list(filter(_is_schedule, one.cases)) for one in (base, other))
         found.pairs = list(_by_transport(base, other, asked))
-        found.pairs += _equal(mine, theirs, own | {TRANSPORT})
+        found.pairs += _equal(mine, theirs, own)
     else:
         found.pairs = list(_equal(base.cases, other.cases, asked))
     for pair in found.pairs:
@@ -440,27 +440,21 @@ def match(base: Subject, other: Subject, chosen: set[str]) -> Compared:
             names = both[0].keys() | both[1].keys()
             options = {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
         found.differing += differing(pair.title, both, asked | options)
-    _name_the_rest(found, asked)
+    # Each unmatched case has a sentence, or differs from the nearest case: an unmatched one of the
+    # same pattern.
+    taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+    right = [case for case in other.cases if id(case) not in taken]
+    for case in (case for case in base.cases if id(case) not in taken):
+        near = [one for one in right if one.settings["pattern"] == case.settings["pattern"]]
+        if not near:
+            found.alone.append(f"{case.title}: only in {base.name}")
+            continue
+        nearest = _nearest(case, near)
+        right.remove(nearest)
+        what = f"{format.pattern(case.plans[0])}, {case.plans[0]['transport']}"
+        found.differing += differing(what, [case.settings, nearest.settings], asked)
+    found.alone += [f"{case.title}: only in {other.name}" for case in right]
     return found
-
-
-def _match_figures(found: Compared) -> None:
-    """Match figures of different programs by definition, ranks and size.
-
-    If both sides have figures of one program, only figures of the same program match.
-    """
-    base, other = figure_cases(found.base), figure_cases(found.other)
-    programs = [{case.settings[TRANSPORT] for case in cases} for cases in (base, other)]
-    asked = set() if programs[0] & programs[1] else {TRANSPORT}
-    found.pairs = [
-        Pair(case, one)
-        for case in base
-        for one in other
-        if not list(differing("", [case.settings, one.settings], asked))
-    ]
-    beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
-    if alone := sum(id(case) not in beside for case in (*base, *other)):
-        found.alone.append(f"{format.of(alone, 'figure')} without a figure of another program")
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
@@ -495,26 +489,6 @@ def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pa
 
 def _is_schedule(case: Case) -> bool:
     return bool(case.plans[0]["traffic"] == SCHEDULE)
-
-
-def _name_the_rest(found: Compared, asked: set[str]) -> None:
-    """Report each unmatched case, or its differing settings, in `found`.
-
-    The case is compared with the nearest unmatched case of the same pattern. If there is none,
-    `found.alone` gets a sentence.
-    """
-    taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
-    right = [case for case in found.other.cases if id(case) not in taken]
-    for case in (case for case in found.base.cases if id(case) not in taken):
-        near = [one for one in right if one.settings["pattern"] == case.settings["pattern"]]
-        if not near:
-            found.alone.append(f"{case.title}: only in {found.base.name}")
-            continue
-        nearest = _nearest(case, near)
-        right.remove(nearest)
-        what = f"{format.pattern(case.plans[0])}, {case.plans[0]['transport']}"
-        found.differing += differing(what, [case.settings, nearest.settings], asked)
-    found.alone += [f"{case.title}: only in {found.other.name}" for case in right]
 
 
 # --- history --------------------------------------------------------------------------------------
