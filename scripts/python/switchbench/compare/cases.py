@@ -128,11 +128,8 @@ _NO_MATTER = {
     "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
     "networks", "transport", "transports", "pattern", "imix",
 }  # fmt: skip
-# Settings that define the traffic matrix: cases that differ in such a setting are not compared.
-_MATRIX = (
-    *("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT),
-    "concurrent_networks",
-)
+# Settings that define the matrix: cases that differ in one of them are not compared.
+_MATRIX = ("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT, "concurrent_networks")
 
 
 class Differing(NamedTuple):
@@ -230,9 +227,8 @@ class Case:
     """Traffic matrix at one setting, with the repeats in each run of one side."""
 
     settings: Settings
-    runs: list[
-        tuple[ComparedRun, list[PlanEntry]]
-    ]  # runs of this side that have the case, each with its repeats
+    # runs of this side that have the case, each with its repeats
+    runs: list[tuple[ComparedRun, list[PlanEntry]]]
     figure: ComparedMeasure | None = None  # the only measure, for other programs' figures
 
     @property
@@ -367,8 +363,7 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
     """
     subjects = [_read(word) for word in words]
     if by is not None:
-        several = len(subjects) > 1
-        subjects = [part for whole in subjects for part in _divided(whole, by, several)]
+        subjects = [part for whole in subjects for part in _divided(whole, by, len(subjects) > 1)]
     return joined(subjects)
 
 
@@ -420,9 +415,8 @@ def _read(word: str) -> Subject:
     if not found:
         reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
         raise ConfigurationError(f"no results in {directory}: {reason}")
-    repeat = itemgetter("repeat")
     cases = [
-        Case(dict(settings), [(result, sorted(plans, key=repeat))])
+        Case(dict(settings), [(result, sorted(plans, key=itemgetter("repeat")))])
         for (_, *settings), plans in found.items()
     ]
     return Subject(name, [result], cases)
