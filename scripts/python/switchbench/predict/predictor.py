@@ -79,32 +79,31 @@ class Predictor:
         self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
 
     def predict(self, trial: Trial) -> Iterator[PhasePrediction]:
-        """Yield the predicted rates of each phase of a trial, in each network."""
+        """Yield the predicted rates of each phase of a trial, in each network.
+
+        Raise ConfigurationError for a host that is not in the fabric, or that has several ports.
+        """
         models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
-            places = self._places(part)
+            hosts = [port.host for port in part.ranks]
+            if unknown := [host for host in hosts if host not in self._rank]:
+                known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
+                raise ConfigurationError(
+                    f"topology {self.fabric.name} has no host {unknown[0]}, which network "
+                    f"{part.network} has; it has {known}: "
+                    "give the topology file of this configuration's network with --topology"
+                )
+            if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
+                raise ConfigurationError(
+                    f"{twice[0]} has several ports in network {part.network}; a topology "
+                    "describes one port per host: exclude the other ports"
+                )
+            places = np.array([self._rank[host] for host in hosts], dtype=np.int64)
             for phase in plan_phases(len(part.ranks), trial.pattern, trial.seed):
                 if len(ranks := phase.flows):
                     demand = demand_bps(trial, part, ranks)
                     found = rates(self._routes, places[ranks], demand, models)
                     yield PhasePrediction(part, phase.number, ranks, found)
-
-    def _places(self, part: Part) -> Ranks:
-        """Return the fabric's host number of each rank; ConfigurationError for unknown hosts."""
-        hosts = [port.host for port in part.ranks]
-        if unknown := [host for host in hosts if host not in self._rank]:
-            known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
-            raise ConfigurationError(
-                f"topology {self.fabric.name} has no host {unknown[0]}, which belongs to network "
-                f"{part.network}; the topology's hosts are {known}: "
-                "give the topology file of this configuration's network with --topology"
-            )
-        if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
-            raise ConfigurationError(
-                f"{twice[0]} has several ports in network {part.network}; a topology "
-                "describes one port per host: exclude the other ports"
-            )
-        return np.array([self._rank[host] for host in hosts], dtype=np.int64)
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
@@ -120,23 +119,19 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
         return limits
     offered = np.array([trial.layer1_bps(line) for line in lines])
     if trial.load.fps is not None and trial.size_unit == "message":
-        offered = offered / _payload_share(trial)
+        # By the payload's share of layer-1 bits, for full frames or RDMA packets.
+        payload, overhead = measures.TCP_SEGMENT_PAYLOAD, measures.TCP_SEGMENT_OVERHEAD
+        if transports.of(trial.transport).rdma:
+            shape = measures.packet_shape(trial.options, {}, None)
+            payload, overhead = shape.path_mtu_bytes, shape.packet_bytes
+        offered = offered / (payload / (payload + overhead))
     sources = ranks[:, 0]
     shared = np.bincount(sources, minlength=len(lines))
     demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]
     return demand
 
 
-def _payload_share(trial: Trial) -> float:
-    """Return the payload's share of layer-1 bits, for full frames or RDMA packets."""
-    if not transports.of(trial.transport).rdma:
-        payload = measures.TCP_SEGMENT_PAYLOAD
-        return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
-    shape = measures.packet_shape(trial.options, {}, None)
-    return float(shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes))
-
-
-# --- comparison with measured rates ---------------------------------------------------------------
+# --- beside what was measured ---------------------------------------------------------------------
 
 
 def share_close(errors: Rates) -> float:
