@@ -38,10 +38,31 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
     left = [p for p in dict.fromkeys((*grouped, *device.ports)) if p not in at.values()]
     for first in range(0, len(left), len(at)):
         found.append(_moved(found[-1], left[first : first + len(at)]))
-    for names in _mixes(list(device.groups), len(at)):
+    # Few sets of groups, with at most a group for each host port, that together have each pair.
+    every = list(device.groups)
+    apart = {frozenset(pair) for pair in combinations(every, 2)}
+    while apart and len(at) >= 2:
+        mixed = sorted(min(apart, key=lambda pair: sorted(map(every.index, pair))))
+        while len(mixed) < min(len(at), len(every)):
+            others = [name for name in every if name not in mixed]
+            news = {o: sum(frozenset((o, m)) in apart for m in mixed) for o in others}
+            mixed.append(max(others, key=lambda name: news[name]))
+        apart -= {frozenset(pair) for pair in combinations(mixed, 2)}
         here = set(found[-1].values())  # ports in use come first
-        groups = {n: sorted(device.groups[n], key=here.__contains__, reverse=True) for n in names}
-        shares = _shares(groups, here, len(at))
+        groups = {
+            name: sorted(device.groups[name], key=here.__contains__, reverse=True)
+            for name in every
+            if name in mixed
+        }
+        # Host ports are divided evenly among the groups. A group with fewer ports than its share is
+        # filled; surplus hosts go to the groups that already have the most hosts.
+        shares = dict.fromkeys(groups, 0)
+        surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}
+        for _ in range(min(len(at), sum(map(len, groups.values())))):
+            left = [name for name, ports in groups.items() if shares[name] < len(ports)]
+            least = min(left, key=lambda name: (shares[name], -surplus[name]))
+            shares[least] += 1
+            surplus[least] -= 1
         wanted = [port for name, ports in groups.items() for port in ports[: shares[name]]]
         found.append(_moved(found[-1], wanted))
     return found
@@ -52,37 +73,6 @@ def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
     free = [port for port in wanted if port not in before.values()]
     movable = [tester for tester, port in before.items() if port not in wanted]
     return {**before, **dict(zip(movable, free, strict=False))}
-
-
-def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Return few sets of at most `most` port groups, so that each pair of groups is in a set."""
-    left = {frozenset(pair) for pair in combinations(groups, 2)}
-    found: list[Sequence[str]] = []
-    while left and most >= 2:
-        chosen = sorted(min(left, key=lambda pair: sorted(map(groups.index, pair))))
-        while len(chosen) < min(most, len(groups)):
-            others = [name for name in groups if name not in chosen]
-            news = {o: sum(frozenset((o, c)) in left for c in chosen) for o in others}
-            chosen.append(max(others, key=lambda name: news[name]))
-        left -= {frozenset(pair) for pair in combinations(chosen, 2)}
-        found.append([name for name in groups if name in chosen])
-    return found
-
-
-def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> dict[str, int]:
-    """Divide host ports evenly among the device's groups of ports; return the number for each.
-
-    A group with fewer ports than its share is filled. Surplus hosts go to the groups that already
-    have the most hosts.
-    """
-    shares = dict.fromkeys(groups, 0)
-    surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}
-    for _ in range(min(total, sum(map(len, groups.values())))):
-        left = [name for name, ports in groups.items() if shares[name] < len(ports)]
-        least = min(left, key=lambda name: (shares[name], -surplus[name]))
-        shares[least] += 1
-        surplus[least] -= 1
-    return shares
 
 
 # --- chain ----------------------------------------------------------------------------------------
@@ -157,8 +147,7 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
     def beside(span: tuple[int, int]) -> float:
         return abs(sum(likely[2 * span[0] : 2 * span[1] + 1]) - 0.5)
 
-    exits = [(0, last) for last in range(passes)]
-    best = min(exits, key=beside)
+    best = min(((0, last) for last in range(passes)), key=beside)
     if beside(best) > 0.5 - ENOUGH:
         best = min(combinations_with_replacement(range(passes), 2), key=beside)
     return best
