@@ -258,7 +258,26 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         except ConfigurationError as error:
             raise document.problem(("suite",), str(error).partition(": ")[2]) from None
         trials, remeasure = (), 0
-    _refuse_unanswered(reading, trials + searches)
+    for i, clause in enumerate(reading.expectations):  # some trial of the run has to answer it
+        measure, answering = clause["measure"], trials + searches
+        if asked.suite is None and measure not in MEASURES:
+            text = f"{measure} needs `suite: {measure.partition('.')[0]}`"
+            raise document.problem(("expect", i, "measure"), text)
+        if asked.suite is not None:  # the measure belongs to one subtest
+            suite, key = SUITES[asked.suite], measure.partition(".")[2]
+            answering = tuple(
+                trial
+                for trial in searches
+                if any(v.key == key for v in suite.subtest(trial.parameters.get(SUBTEST)).values)
+            )
+        if not answering:
+            text = f"no subtest of this run measures {measure}"
+            raise document.problem(("expect", i, "measure"), text)
+        if not any(matches(clause["where"], trial) for trial in answering):
+            name = f" ({clause['id']})" if "id" in clause else ""
+            text = f"no trial of this run has all of these{name}: `switchbench plan` lists the "
+            text += "trials when this clause is removed"
+            raise document.problem(("expect", i, "where"), text)
     return model.Run(
         site=site,
         trials=trials,
@@ -269,7 +288,7 @@ def compile_run(reading: CheckedConfiguration) -> model.Run:
         on_missing=asked.on_missing,
         worker=asked.worker,
         clock=model.ClockChoice(asked.clock, asked.clock_error or 0),
-        start_s=start_s(reading.site),
+        start_s=START_S + START_PER_NODE_S * len(reading.site.processes),
         device_reset=reset,
         about=asked.about.written() if asked.about else {},
         reservations=tuple(reservations(reading.site, reading.tests)),
@@ -306,30 +325,6 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: model.Run) -> None:
             key, _, text = str(error).partition(": ")
             path = ("site", "cores") if key == "cores" else (key,)
             raise reading.document.problem(path, text) from None
-
-
-def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
-    """Raise ConfigurationError for a clause to which no trial of the run applies."""
-    for i, clause in enumerate(reading.expectations):
-        if reading.model.suite is None and clause["measure"] not in MEASURES:
-            text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
-            raise reading.document.problem(("expect", i, "measure"), text)
-        answering = list(trials)
-        if reading.model.suite is not None:  # the measure belongs to one subtest
-            suite, key = SUITES[reading.model.suite], clause["measure"].partition(".")[2]
-            answering = [
-                trial
-                for trial in trials
-                if any(v.key == key for v in suite.subtest(trial.parameters.get(SUBTEST)).values)
-            ]
-        if not answering:
-            text = f"no subtest of this run measures {clause['measure']}"
-            raise reading.document.problem(("expect", i, "measure"), text)
-        if not any(matches(clause["where"], trial) for trial in answering):
-            name = f" ({clause['id']})" if "id" in clause else ""
-            text = f"no trial of this run has all of these{name}: `switchbench plan` lists the "
-            text += "trials when this clause is removed"
-            raise reading.document.problem(("expect", i, "where"), text)
 
 
 # --- trials --------------------------------------------------------------------------------------
@@ -491,13 +486,12 @@ def _pattern(members: Members, point: ResolvedSettings, place: PointPlace) -> mo
             raise place.problem("flows", "flows is missing: a list, [[source, destination], ...]")
         shares: dict[tuple[int, int], float | None] = {}
         for position, flow in enumerate(point.flows):
-            where = (*place.path("flows"), position)
             try:
                 ends = members.flow(flow)
                 if ends in shares:
                     raise ValueError(f"duplicate flow {members.words(*ends)}")
             except ValueError as error:
-                raise place.document.problem(where, str(error)) from None
+                raise place.document.problem((*place.path("flows"), position), str(error)) from None
             shares[ends] = flow.share
         pattern["list"] = [rank for flow in shares for rank in flow]
         if any(share is not None for share in shares.values()):
@@ -567,11 +561,6 @@ START_S = 1.5  # seconds until nodes have started and ports are open, once per r
 START_PER_NODE_S = 0.1
 
 UNKNOWN_LINE_BPS = 1e9  # assumed if the line rate is unknown
-
-
-def start_s(site: Site) -> float:
-    """Return the expected seconds of a run before its first trial."""
-    return START_S + START_PER_NODE_S * len(site.processes)
 
 
 STEP_WARMUP = 1  # batches of a schedule before the first measured one
