@@ -20,7 +20,6 @@ from ..search.suites import SUITES
 from ..search.suites.declaration import Row, Subtest, SuiteParameters, SuitePoint, Variant
 
 MESSAGE_BYTES = 65536
-MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
 _STATELESS = "stateless"  # suffix of the names of additional ports and networks
 # keys of a port in the `job` document that an additional port copies
@@ -58,9 +57,8 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """Return a port's name; for an additional UDP port, the name of the port beside it."""
-    further = network.endswith(f"-{_STATELESS}")
-    return name.removesuffix(f"-{_STATELESS}") if further else name
+    """Return a port's name; for an additional port, the name of the original port."""
+    return name.removesuffix(f"-{_STATELESS}") if network.endswith(f"-{_STATELESS}") else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
@@ -87,7 +85,7 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
         Part(part.network, (*stateful, egress)),
         Part(_name(part.network), tuple(map(_beside, (*stateless, egress)))),
     )
-    own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", MAX_RATE)
+    own = PartSetting(_STATEFUL, (MESSAGE_BYTES,), "message", Load(percent=100.0))
     pattern: Pattern = {"name": "incast", "receivers": 1}  # type: ignore[typeddict-unknown-key]
     return replace(planned, parts=parts, own={part.network: own}, pattern=pattern)
 
@@ -270,8 +268,7 @@ def chosen_trial(
         return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
     [(field, most)] = planned.load.given.items()
     load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as in summaries
-    interval_s = min(planned.interval_s, seconds)
-    trial = replace(trial, load=load, window_s=seconds, interval_s=interval_s)
+    trial = replace(trial, load=load, window_s=seconds, interval_s=min(planned.interval_s, seconds))
     if quantity == "size":
         # The connectivity check uses ordinary frames: devices need not forward errored ones.
         trial = replace(trial, sizes=(round(value),), check_sizes=tuple(planned.sizes))

@@ -79,9 +79,8 @@ def written(cores: Iterable[int]) -> str:
 
 def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Assign cores to processes in rotation; with too few cores, processes share a core."""
-    count = len(processes)
     return {
-        process.name: tuple(cores[i::count]) or (cores[i % len(cores)],)
+        process.name: tuple(cores[i :: len(processes)]) or (cores[i % len(cores)],)
         for i, process in enumerate(processes)
         if cores
     }
@@ -125,8 +124,7 @@ def job_document(
     for process in run.site.processes:
         control = process.control
         if run.site.launcher.is_far:  # nodes resolve no names (platform/address.h)
-            address = numeric_address(process.name, control["address"])
-            control = {**control, "address": address}
+            control = {**control, "address": numeric_address(process.name, control["address"])}
         ports = [
             {
                 "name": port.name,
@@ -172,8 +170,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         ranks = [port.name for port in part.ranks]
         named: dict[str, object] = {"network": part.network, "ranks": ranks}
         if own := trial.own.get(part.network):
-            sizes = list(own.sizes)
-            named |= {"transport": own.transport, "sizes": sizes, "load": own.load.given}
+            named |= {"transport": own.transport, "sizes": list(own.sizes), "load": own.load.given}
         parts.append(named)
     document: dict[str, object] = {
         "id": trial.id,

@@ -57,8 +57,7 @@ class Phase:
 def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object) -> str:
     """Return a `plan` document as JSON; `how`: further keys of the document."""
     given = {key: value for key, value in how.items() if value is not None}
-    plan = {"ranks": ranks, "pattern": pattern, "seed": seed, **given}
-    return json.dumps({"plan": plan}) + "\n"
+    return json.dumps({"plan": {"ranks": ranks, "pattern": pattern, "seed": seed, **given}}) + "\n"
 
 
 def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:
@@ -121,8 +120,7 @@ def _asked(document: str) -> bytes:
         lines = texts or result.stderr.decode(errors="replace").strip().splitlines()
         text = lines[-1] if lines else f"ended with status {result.returncode}"
         text = text.removeprefix("switchbench-node: ")
-        refused = result.returncode == 2
-        raise PlanRefused(text) if refused else RunError(f"switchbench-node: {text}")
+        raise PlanRefused(text) if result.returncode == 2 else RunError(f"switchbench-node: {text}")
     return output
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base import quantities, transports
+from ..base.errors import some
 from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.schema import PATTERNS
@@ -126,8 +127,7 @@ def _plans(run: Run) -> list[list[Trial]]:
         # Trials that differ in size have the same flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
         ranks = [[part.network, *(port.name for port in part.ranks)] for part in trial.parts]
-        key = json.dumps([ranks, flows, trial.seed])
-        found.setdefault(key, []).append(trial)
+        found.setdefault(json.dumps([ranks, flows, trial.seed]), []).append(trial)
     return list(found.values())
 
 
@@ -149,9 +149,7 @@ def notes(run: Run) -> list[str]:
     if offered:  # one sentence on oversubscribed ports of all plans
         number = max(offered, key=lambda number: max(offered[number].values()))
         ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
-        named = ", ".join(ports[:PORTS_NAMED])
-        if len(ports) > PORTS_NAMED:
-            named += f" and {len(ports) - PORTS_NAMED} more"
+        named = some(ports, PORTS_NAMED)
         words = f"plan {number} offers more than the line of {named}"
         if len(offered) > 1:
             count = f"{len(offered)} of {len(plans)} plans"
