@@ -212,9 +212,8 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
         *cabling.remarks,
     ]
     lines = "".join(f"# {line}\n" for line in head)
-    # default_flow_style None: one line for each innermost list or mapping
-    text = yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, width=2**31)
-    return f"{lines}\n{text}"
+    # None: one line for each innermost list or mapping
+    return f"{lines}\n{yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, width=2**31)}"
 
 
 def _sum_bps(cables: Sequence[Cable]) -> int:
@@ -307,13 +306,12 @@ def read_lldp(
     # Each cable once; where both ends report cables, from the end that reports more.
     cables: list[Cable] = []
     for (device, other), some in told.items():
-        back = told.get((other, device), [])
         if device in hosts and other in switches:
             cables += some
         elif device in switches and other not in switches:
             if other not in hosts:
                 cables += [Cable(other, device, c.rate_bps) for c in some]
-        elif (len(some), device) > (len(back), other):
+        elif (len(some), device) > (len(told.get((other, device), [])), other):
             cables += some
     renamed = tuple(Cable(names[c.a], names[c.b], c.rate_bps, c.b_port) for c in cables)
     inside = tuple(name for device, name in names.items() if device not in switches)

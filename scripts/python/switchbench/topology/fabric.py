@@ -58,13 +58,16 @@ class Fabric:
             mistakes += [f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names]
             if link.a == link.b:
                 mistakes.append(f"{ends} connects a device to itself")
-        between = Counter(frozenset((link.a, link.b)) for link in self.links)
-        for both, n in between.items():
+        for both, n in Counter(frozenset((link.a, link.b)) for link in self.links).items():
             if n > 1:
                 words = f"{' and '.join(sorted(both))} have {n} links between them"
                 mistakes.append(f"{words}: write parallel cables as one link")
         if not mistakes:
-            reached = reachable(self.graph, self.hosts[0], self.transit)
+            reached, waiting = {self.hosts[0]}, [self.hosts[0]]
+            while waiting:
+                new = set(self.graph.neighbors(waiting.pop())) - reached
+                reached |= new
+                waiting += new & self.transit
             lost = [host for host in self.hosts if host not in reached]
             lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
             if lost:
@@ -89,19 +92,6 @@ class Fabric:
     def transit(self) -> frozenset[str]:
         """Return the names of switches and hosts through which frames may pass."""
         return frozenset(self.switches) | self.routers
-
-
-def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
-    """Return all hosts and switches that frames from `start` can reach through `transit`."""
-    seen = {start}
-    waiting = [start]
-    while waiting:
-        for neighbour in graph.neighbors(waiting.pop()):
-            if neighbour not in seen:
-                seen.add(neighbour)
-                if neighbour in transit:
-                    waiting.append(neighbour)
-    return seen
 
 
 Ranks = npt.NDArray[np.int64]

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 
 from ..base.errors import ConfigurationError
 from ..base.model import Device

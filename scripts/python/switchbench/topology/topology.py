@@ -49,8 +49,7 @@ _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
 def find(name_or_path: str | Path) -> Path:
     """Return the path of a topology file, given by path or by its name under `conf/labs/`."""
     path = Path(name_or_path)
-    candidates = [path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"]
-    for candidate in candidates:
+    for candidate in (path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"):
         if candidate.is_file():
             return candidate
     names = sorted(file.stem for file in PROJECT_LABS.glob("*.yaml"))
@@ -89,8 +88,7 @@ def parse(
     if not isinstance(document, dict):
         raise TopologyError(f"{where}: is not a topology: a mapping of keys is needed")
     try:
-        file = File.model_validate(_overridden(document, overrides or {}))
-        return _resolve(file, name)
+        return _resolve(File.model_validate(_overridden(document, overrides or {})), name)
     except ValidationError as error:
         sentences = []
         for item in error.errors():
