@@ -447,8 +447,7 @@ def levels(goal: SearchGoal) -> list[tuple[SearchGoal, int]]:
         sum_s = max(goal.initial_trial_s, goal.duration_sum_s * ratio**number)
         if number == PRECEDING:
             sum_s = goal.initial_trial_s
-        trial_s = min(goal.final_trial_s, sum_s)
-        shorter = replace(goal, final_trial_s=trial_s, duration_sum_s=sum_s)
+        shorter = replace(goal, final_trial_s=min(goal.final_trial_s, sum_s), duration_sum_s=sum_s)
         found.insert(0, (shorter, 2 ** (number - 1)))
     return found
 

@@ -66,8 +66,7 @@ def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
         named["rows"] = lambda measured: (
             (row := rows(measured)) | {f"{prefix}{key}": value for key, value in row.items()}
         )
-    needs = tuple(entry.pop("needs", ()))
-    return Subtest(**entry | named | {"values": values, "needs": needs})
+    return Subtest(**entry | named | {"values": values, "needs": tuple(entry.get("needs", ()))})
 
 
 def _suite(name: str) -> Suite:

@@ -420,10 +420,9 @@ def shifted_groups(ports: int) -> Iterator[Variant]:
         yield Variant(f"two groups, port {shift + 1} first", tuple(chain(*groups)))
     for shift in range(ports):
         every = [_group((shift + 4 * each) % ports, ports) for each in range(ports // 4)]
-        following = every[1:] + every[:1]
         split = (
             (own[0][0], destination)
-            for own, other in zip(every, following, strict=True)
+            for own, other in zip(every, every[1:] + every[:1], strict=True)
             for _, destination in other[:2]
         )
         yield Variant(f"all groups, port {shift + 1} first", (*chain(*every), *split))

@@ -234,19 +234,16 @@ def search_recovery(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
     return FixedTrials(loads, asked.trial_s + asked.recovery_s, "% of line")
 
 
-AT_LINE_RATE = (
-    "Excluded: the device forwards this size at the max rate, so that no burst fills its buffers "
-    "(RFC 9004, 6.1)."
-)
-
-
 def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
     """Return the search for bursts, or the reason why no burst fills the device's buffers."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
     if percent >= point.loads.max:
-        return Excluded(AT_LINE_RATE)
+        return Excluded(
+            "Excluded: the device forwards this size at the max rate, so that no burst fills its "
+            "buffers (RFC 9004, 6.1)."
+        )
     return search_bursts("burst_s")(point, earlier)
 
 
@@ -336,8 +333,7 @@ class _LoadsAndLatency(LoadSearch):
     def steps(self) -> Steps:
         """Yield the trials of the search, then the trials of latency."""
         yield from super().steps()
-        ndr = self.result(None)[0].relevant_lower_bound or 0.0
-        for load in loads_of_latency(ndr):
+        for load in loads_of_latency(self.result(None)[0].relevant_lower_bound or 0.0):
             yield ProposedTrial(load, self._latency_s)
 
 
