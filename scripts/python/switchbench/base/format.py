@@ -49,10 +49,8 @@ def digits(value: float | None) -> str:
     if abs(value) < 0.01:
         text = f"{value:.6f}"
         return text[:-3] + text[-3:].rstrip("0")
-    places = 3
-    for bound in (10, 100, 1000):
-        places -= abs(value) >= bound
-    return f"{value:,.{max(places, 0)}f}"
+    places = sum(abs(value) < bound for bound in (10, 100, 1000))
+    return f"{value:,.{places}f}"
 
 
 def scientific(value: float | None) -> str:

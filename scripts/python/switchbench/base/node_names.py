@@ -134,38 +134,27 @@ _FORMS = "HOST, HOST:SLOTS, HOST KEY=VALUE..., a node list, or an Ansible invent
 
 
 def hosts_of_option(hosts: str) -> str:
-    """Return the hosts of the option `--hosts` as a node set: the hosts of a file, or the text.
+    """Return the node set that `--hosts` gives: the hosts of a file in its order, or the text.
 
     Raises
     ------
     ConfigurationError
-        If the named file does not exist or is a directory.
+        For a file name without a file, or a directory; with the line that has no known form; or
+        where the file has no host.
     """
     # unlike Path.is_dir, this accepts a node set that is too long for a path
     if os.path.isdir(hosts):
         raise ConfigurationError(f"--hosts {hosts}: is a directory: name a file of hosts")
-    if os.path.exists(hosts):
-        return hosts_of_file(Path(hosts))
-    outside = re.sub(r"\[[^]]*\]", "", hosts)  # node[0-8/2] is a node set
-    if "/" in outside or outside.endswith((".txt", ".ini", ".yaml", ".yml")):
-        raise ConfigurationError(f"--hosts {hosts}: no such file")
-    return hosts
-
-
-def hosts_of_file(path: Path) -> str:
-    """Return the hosts that a file lists as a node set, each once, in the file's order.
-
-    The value of `ansible_host` replaces a host's name, because ssh connects to that address.
-
-    Raises
-    ------
-    ConfigurationError
-        If a line has no known form (the message quotes the line), or the file has no host.
-    """
+    if not os.path.exists(hosts):
+        outside = re.sub(r"\[[^]]*\]", "", hosts)  # node[0-8/2] is a node set
+        if "/" in outside or outside.endswith((".txt", ".ini", ".yaml", ".yml")):
+            raise ConfigurationError(f"--hosts {hosts}: no such file")
+        return hosts
+    path = Path(hosts)
     text = read_text(path)
     if path.suffix in (".yml", ".yaml"):
         try:
-            hosts = list(_of_groups(yaml.safe_load(text)))
+            found = list(_of_groups(yaml.safe_load(text)))
         except RecursionError:
             raise ConfigurationError(
                 f"--hosts {path}: its groups are nested too deep or contain themselves: list the "
@@ -177,12 +166,13 @@ def hosts_of_file(path: Path) -> str:
                 f"{{hosts: {{node1: }}}}`"
             ) from None
     else:
-        hosts = list(_of_lines(path, text))
-    if not hosts:
+        found = list(_of_lines(path, text))
+    if not found:
         raise ConfigurationError(f"--hosts {path}: the file names no host")
     # Inventories set a host's address at its first mention, and list the host in several groups.
-    addresses = {name: address for name, address in hosts if address}
-    return ",".join(dict.fromkeys(addresses.get(name, name) for name, _ in hosts))
+    # ssh connects to this address instead of the name.
+    addresses = {name: address for name, address in found if address}
+    return ",".join(dict.fromkeys(addresses.get(name, name) for name, _ in found))
 
 
 def _of_groups(groups: dict[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -42,7 +42,17 @@ class Program:
             if not os.access(named, os.X_OK):
                 raise missing(f"{self.variable}={named} can't be executed")
             return Path(named).absolute()
-        for place in self._places():
+        # Most specific first: beside the engine that the user named, or in its build, because these
+        # fit together; the wheel's; the source tree's build; the prefix of this package.
+        places = []
+        if engine := os.environ.get(ENGINE_VARIABLE):
+            beside = Path(engine).absolute().parent
+            places = [beside, beside.parent / self.folder]
+        places.append(_PARENTS[1] / "engine")
+        for parent in _PARENTS:
+            places += (parent / "build" / self.folder, parent / "bin")
+            places.append(parent / "libexec" / "switchbench")
+        for place in places:
             if os.access(place / self.name, os.X_OK):
                 machine = machine_of(place)
                 if machine != platform.machine():
@@ -58,22 +68,6 @@ class Program:
                 f"tree (`meson setup build && ninja -C build`), or name it in {self.variable}"
             )
         return Path(found)
-
-    def _places(self) -> Iterator[Path]:
-        """Yield the folders in which programs are searched, most specific first.
-
-        Folders: that of the engine that the user named, and its build's, because programs of one
-        build belong together; the wheel's; the source tree's build; the prefix of this package.
-        """
-        engine = os.environ.get(ENGINE_VARIABLE)
-        if engine:
-            yield Path(engine).absolute().parent
-            yield Path(engine).absolute().parent.parent / self.folder
-        yield _PARENTS[1] / "engine"
-        for parent in _PARENTS:
-            yield parent / "build" / self.folder
-            yield parent / "bin"
-            yield parent / "libexec" / "switchbench"
 
 
 def machine_of(folder: Path) -> str:

@@ -108,12 +108,7 @@ SIZE = Quantity(
     bare=True,
     spellings={"k": 10**3, "Ki": 2**10, "M": 10**6, "Mi": 2**20, "G": 10**9, "Gi": 2**30},
 )
-RATE = Quantity(
-    "a rate",
-    "100Mbit or 1Gbit",
-    _BIT,
-    spellings=_BITS | _BARE_PREFIXES,
-)
+RATE = Quantity("a rate", "100Mbit or 1Gbit", _BIT, spellings=_BITS | _BARE_PREFIXES)
 _LINK_RATE = replace(RATE, example="10M, 2.5Gbit or unlimited", bare=True)
 COUNT = Quantity(
     "a number",
@@ -139,9 +134,7 @@ def duration_ns(value: object) -> int:
     return number
 
 
-def size_bytes(value: object) -> int:
-    """Parse a size such as `64KiB` to bytes; a bare number is bytes."""
-    return SIZE.whole(value)
+size_bytes = SIZE.whole  # parser of a size such as `64KiB` to bytes; a bare number is bytes
 
 
 def rate_bps(value: object) -> int:
@@ -180,9 +173,7 @@ def link_rate_text(bps: int) -> str:
     return f"{(Decimal(bps) / factor).normalize():f}{prefix}"
 
 
-def count(value: object) -> int:
-    """Parse a count such as `10M` to a whole number."""
-    return COUNT.whole(value)
+count = COUNT.whole  # parser of a count such as `10M`
 
 
 def percentage(value: object) -> Decimal | None:
@@ -197,8 +188,7 @@ def load(value: object) -> Load:
     """Parse the load of a source port: `95%` of line rate, `100Mbit` at layer 1, or `10kfps`."""
     if isinstance(value, Load):
         return value
-    text = _text(value)
-    found = _NUMBER.fullmatch(text.strip())
+    found = _NUMBER.fullmatch(_text(value).strip())
     unit = found[2] if found else ""
     if found is None or unit not in _LOAD_UNITS:
         raise ValueError(
@@ -213,8 +203,8 @@ def load(value: object) -> Load:
             raise ValueError(f"{shown(value)} is above line rate: a load is at most 100%")
         return Load(percent=percent)
     if unit in _MORE_FPS:
-        return Load(fps=float(_FRAME_RATE.parse(text)))
-    return Load(bps=float(RATE.parse(text)))
+        return Load(fps=float(_FRAME_RATE.parse(value)))
+    return Load(bps=float(RATE.parse(value)))
 
 
 _LOAD_WORDS = {**PERCENT.units, **_BIT, **_FPS}

@@ -151,11 +151,9 @@ class Document:
     folder: Path = field(default_factory=Path)  # base of relative paths in the file
 
     def mark(self, path: KeyPath) -> Mark:
-        """Return the source line of the key at `path`; for a missing key, that of its mapping."""
-        for length in range(len(path), -1, -1):
-            if path[:length] in self.marks:
-                return self.marks[path[:length]]
-        return Mark(self.name)
+        """Return the position of `path`; for a missing key, the start of its mapping."""
+        places = (path[:length] for length in range(len(path), -1, -1))
+        return next((self.marks[at] for at in places if at in self.marks), Mark(self.name))
 
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
         """Return a ConfigurationError that names the key at `path` and its source line."""
@@ -237,15 +235,6 @@ _TOO_MANY = (
 _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
 # libyaml's parser takes a fifth of the time of PyYAML's own.
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _plain(text: str) -> Any:
-    """Return the value (None, bool, number or text) of an unquoted YAML scalar."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if _NUMBER_INT.fullmatch(text):
-        return int(text)
-    return float(text) if _NUMBER_FLOAT.fullmatch(text) else text
 
 
 _PLAIN_SCALAR, _TEXT = "plain", "tag:yaml.org,2002:str"
@@ -330,10 +319,14 @@ class _Reader:
         if not plain and node.tag not in ("!", _TEXT):
             raise _problem(mark, (), f"the tag {node.tag} is not supported: leave it out")
         try:
-            return _plain(text) if plain else text
-        except ValueError:  # Python limits the digits of an integer
+            if plain and _NUMBER_INT.fullmatch(text):
+                return int(text)
+        except ValueError:  # Python's own limit
             words = f"{shown(text)} has {len(text)} digits, too many for a number"
             raise _problem(mark, (), words) from None
+        if plain and text in _WORDS:
+            return _WORDS[text]
+        return float(text) if plain and _NUMBER_FLOAT.fullmatch(text) else text
 
 
 # Characters that YAML excludes (5.1), for which parsers report no line.
