@@ -119,8 +119,7 @@ def canonical(clauses: Sequence[Spec]) -> bytes:
         {key: value for key, value in {"over": "run", **spec}.items() if value is not None}
         for spec in clauses
     ]
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def clauses_sha256(clauses: Sequence[Spec]) -> str:

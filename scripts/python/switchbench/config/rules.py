@@ -379,8 +379,7 @@ def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
     """Return the default message size of verbs in bytes; for service ud, one packet's payload."""
     if verbs.service != "ud":
         return DEFAULT_MESSAGE_BYTES
-    usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
-    return verbs.mtu or largest_path_mtu(usual)
+    return verbs.mtu or largest_path_mtu(frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS)
 
 
 def smallest_frame(dpdk: DpdkOptions) -> int:

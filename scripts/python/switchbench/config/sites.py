@@ -374,8 +374,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
     for text, ports in (model.overrides or {}).items():
         for host in place.hosts(text, hosts, "overrides", text):
             for name, own in ports.items():
-                before = keys.get((host, name), PortKeys())
-                keys[host, name] = before.model_copy(update=own.given())
+                keys[host, name] = keys.get((host, name), PortKeys()).model_copy(update=own.given())
     for (host, name), port in keys.items():
         possible, key, text = _possible(port), "", ""
         lacking = [name for name in port.transports or () if name not in possible]

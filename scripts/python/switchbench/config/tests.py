@@ -183,11 +183,10 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 def _entries(document: Document, model: Configuration) -> list[tuple[KeyPath, Settings]]:
     """Return the user's tests with their paths; ConfigurationError for a setting given twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
-        able = model.device_reset is not None
         return [
             ((), Settings.model_construct(subtest=each.name))
             for each in SUITES[model.suite].subtests
-            if not each.by_name and (able or not each.resets)
+            if not each.by_name and (model.device_reset is not None or not each.resets)
         ]
     if model.tests is None:
         every = ALL_PATTERNS if model.suite is None else SUITE_PATTERNS
@@ -292,8 +291,7 @@ class _Resolver:
             if given.variant in (None, variant.name):
                 shares = [100.0 if variant.extra else None] * len(variant.flows)
                 if variant.extra:
-                    extra = 100 * extra_share(self.parameters)
-                    shares[-variant.extra :] = [extra] * variant.extra
+                    shares[-variant.extra :] = [100 * extra_share(self.parameters)] * variant.extra
                 flows = tuple(map(Flow, *zip(*variant.flows, strict=True), shares))
                 chosen = Settings.model_construct(
                     pattern="flows", flows=flows, variant=variant.name, ranks=[count]
@@ -488,8 +486,7 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
     values = values.model_copy(update={name: options.with_defaults(**own)})
     sizes: dict[str, object] = {}
     if rules.carries_messages(name, traffic):
-        given_size = rules.form_of(values, rules.MESSAGES)
-        if not given_size and not PATTERNS[values.pattern].sizeless:
+        if not rules.form_of(values, rules.MESSAGES) and not PATTERNS[values.pattern].sizeless:
             sizes["message_sizes"] = [each_bytes]
     elif rules.form_of(values, rules.FRAMES) is None:
         header = rules.frame_header(values)
