@@ -195,10 +195,7 @@ def tables(source: Source, form: Form) -> list[PrintedTable]:
 
 
 def figures(
-    rows: Iterable[Row],
-    columns: Mapping[str, PrintedColumn],
-    like: ImportedFigure,
-    shared: Shared,
+    rows: Iterable[Row], columns: Mapping[str, PrintedColumn], like: ImportedFigure, shared: Shared
 ) -> Iterator[ImportedFigure]:
     """Yield one figure for each value of the rows, with all other fields copied from `like`.
 
