@@ -151,7 +151,7 @@ class Document:
     folder: Path = field(default_factory=Path)  # base of relative paths in the file
 
     def mark(self, path: KeyPath) -> Mark:
-        """Return the position of `path`; for a missing key, the start of its mapping."""
+        """Return the source line of the key at `path`; for a missing key, that of its mapping."""
         places = (path[:length] for length in range(len(path), -1, -1))
         return next((self.marks[at] for at in places if at in self.marks), Mark(self.name))
 

@@ -181,7 +181,7 @@ def bounded(read: Parser, least: int, most: int, words: str) -> Parser:
 
 
 def whole(least: int, most: int, what: str) -> Parser:
-    """Return the parser of whole numbers within bounds; `10k` and `10M` are numbers too."""
+    """Return a parser of whole numbers, such as `10k`, from `least` to `most`."""
     return bounded(quantities.count, least, most, f"{{}} is invalid: {what} is {least} to {most}")
 
 

@@ -295,11 +295,13 @@ def build_hosts(model: HostSite, place: SitePlace) -> Site:
         with place.at("device"):
             device = device_of(model.device, "DUT")
             if len({port.network for port in ports}) > 1:
-                raise ValueError("a device has one network, and the site's ports are in several")
+                raise ValueError(
+                    "a device is tested in one network, but the site's ports are in several"
+                )
             strange = [port for port in ports if port.switch not in (None, device.name)]
             if strange:
-                at = f"{strange[0].name} is wired to {strange[0].switch}"
-                raise ValueError(f"{at}, and the device is {device.name}")
+                at = f"{strange[0].name} is wired to switch {strange[0].switch}"
+                raise ValueError(f"{at}, but the device under test is {device.name}")
             ends = [port.switch_port or default_port(device, i) for i, port in enumerate(ports)]
             ports = tuple(
                 replace(port, switch=device.name, switch_port=end)

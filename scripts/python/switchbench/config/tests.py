@@ -218,7 +218,7 @@ class _Resolver:
         return self.document.problem((*(() if at_top else self.path), *key), text)
 
     def tests(self) -> Iterator[ResolvedSettings]:
-        """Yield one test per network (or set of networks), transport and variant of a suite."""
+        """Yield one test per network (or set of networks), transport and variant of a subtest."""
         given = rules.merge(self.top, self.own)
         if given.pattern is None and given.subtest is None:
             raise self.problem("is missing: name the pattern of this test", "pattern")

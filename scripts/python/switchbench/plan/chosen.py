@@ -57,7 +57,7 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """Return a port's name; for an additional port, the name of the original port."""
+    """Return a port's name; for an additional UDP port, the name of the port beside it."""
     return name.removesuffix(f"-{_STATELESS}") if network.endswith(f"-{_STATELESS}") else name
 
 

@@ -250,7 +250,7 @@ def reset_row(measured: SubtestTrials) -> Row:
 
 
 def forwarding_row(measured: SubtestTrials) -> Row:
-    """Return the row of throughput and forwarding rates, over all trials of the search."""
+    """Return the table row of throughput and forwarding rates, over all trials of the search."""
     most = [facts for trial, facts in measured.trials if trial.value >= measured.point.loads.max]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
     best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
