@@ -159,7 +159,7 @@ def codes() -> dict[str, dict[str, Any]]:
 def _pattern(words: str) -> str:
     """Return a regular expression that finds a code's words in a message; … matches any text."""
     begin = r"(?<![A-Za-z.])" if words[0].isalpha() else ""
-    return begin + ".+".join(map(re.escape, words.split("…")))
+    return begin + ".*".join(map(re.escape, words.split("…")))
 
 
 def code_by_words(message: str) -> str | None:

@@ -89,8 +89,8 @@ class Predictor:
             if unknown := [host for host in hosts if host not in self._rank]:
                 known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
                 raise ConfigurationError(
-                    f"topology {self.fabric.name} has no host {unknown[0]}, which belongs to network "
-                    f"{part.network}; the topology's hosts are {known}: "
+                    f"topology {self.fabric.name} has no host {unknown[0]}, which belongs to "
+                    f"network {part.network}; the topology's hosts are {known}: "
                     "give the topology file of this configuration's network with --topology"
                 )
             if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
