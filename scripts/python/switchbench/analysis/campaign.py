@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..base.model import Part, Port, Run, Site, Trial
+from ..base.model import Part, Port, Run
 from ..base.programs import Later
 from ..records.directory import SUMMARY, load_summary, read_plan, replace_json, write_plan
 from ..records.schema import columns_of
@@ -68,7 +68,7 @@ def summarize(
 def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
     """Join the runs of all rounds; return the joined run, and each round's new port names."""
     ports: dict[str, Port] = {}
-    names: dict[int, dict[str, str]] = {}
+    names: dict[int, Names] = {}
     for number, run in runs.items():
         names[number] = {port.name: f"{port.switch_port}@{port.name}" for port in run.site.ports}
         for port in run.site.ports:
@@ -76,27 +76,26 @@ def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
             before = ports[name].rounds if name in ports else ()
             ports[name] = replace(port, name=name, tester=port.name, rounds=(*before, number))
     trials = [
-        _trial(trial, number, {old: ports[name] for old, name in names[number].items()})
+        replace(
+            trial,
+            id=number * STRIDE + trial.id,
+            point=number * STRIDE + trial.point,
+            parameters={**trial.parameters, "round": number},
+            parts=tuple(
+                Part(part.network, tuple(ports[names[number][rank.name]] for rank in part.ranks))
+                for part in trial.parts
+            ),
+        )
         for number, run in runs.items()
         for trial in run.trials
     ]
     first = next(iter(runs.values()))
-    return replace(
-        first,
-        site=_site(first.site, ports),
-        trials=tuple(trials),
-        effective=whole.effective,
-        remeasured=sum(run.remeasured for run in runs.values()),
-        superseded=(),
-    ), dict(names)
-
-
-def _site(site: Site, ports: Mapping[str, Port]) -> Site:
+    site = first.site
     assert site.device is not None
     order = {name: place for place, name in enumerate(site.device.ports)}
     every = sorted(ports.values(), key=lambda port: (order[str(port.switch_port)], port.tester))
     (network,) = site.networks
-    return replace(
+    site = replace(
         site,
         processes=tuple(
             replace(process, ports=tuple(port for port in every if port.tester in testers))
@@ -109,27 +108,19 @@ def _site(site: Site, ports: Mapping[str, Port]) -> Site:
             for name, members in site.device.groups.items()
         },
     )
-
-
-def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
     return replace(
-        trial,
-        id=number * STRIDE + trial.id,
-        point=number * STRIDE + trial.point,
-        parameters={**trial.parameters, "round": number},
-        parts=tuple(
-            Part(part.network, tuple(ports[rank.name] for rank in part.ranks))
-            for part in trial.parts
-        ),
-    )
+        first,
+        site=site,
+        trials=tuple(trials),
+        effective=whole.effective,
+        remeasured=sum(run.remeasured for run in runs.values()),
+        superseded=(),
+    ), names
 
 
 def _change(number: int, names: Names) -> Any:
     """Return the function that converts a round's table to the campaign's names and numbers."""
     quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
-
-    def named(found: re.Match[str]) -> str:
-        return f'"{names[found[0][1:-1]]}"'
 
     def change(table: str, data: Any) -> Any:
         for key in ("src", "dst", "port"):
@@ -138,8 +129,11 @@ def _change(number: int, names: Names) -> Any:
         data = _put(data, "trial", pc.add(data["trial"], number * STRIDE).to_pylist())
         if table != "events":
             return data
-        texts = data["details"].to_pylist()
-        data = _put(data, "details", [text and quoted.sub(named, text) for text in texts])
+        details = [
+            text and quoted.sub(lambda found: f'"{names[found[0][1:-1]]}"', text)
+            for text in data["details"].to_pylist()
+        ]
+        data = _put(data, "details", details)
         is_once = pc.is_in(data["type"], pa.array(_ONCE))
         return data if number == 1 else data.filter(pc.invert(is_once))
 
