@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -27,21 +27,6 @@ from .measures import ByPort, PhaseResult
 from .tester import beyond_hosts, lost_in_network
 
 # --- a measure's values in a phase ---------------------------------------------------------------
-
-
-def _lesser(result: PhaseResult, relative: bool) -> ByPort:
-    """Return by port the lower of its send and receive rates, in percent of line rate.
-
-    `relative`: in percent of the median port's rate instead.
-    """
-    both: ByPort = {}
-    for shares in (result.shares.source, result.shares.destination):
-        middle = m.median(shares.values())
-        for port, value in shares.items():
-            if relative and value is not None:
-                value = 100.0 * value / middle if middle else None
-            both[port] = value if both.get(port) is None else m.least((both[port], value))
-    return both
 
 
 def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
@@ -69,9 +54,18 @@ def measured(
         if over != "port" and measure.entry:
             known: float | None = at(entry, measure.entry)
             return known
-        shares = _lesser(result, _RELATIVE[measure.key])
-        values = shares.values()
-        return shares if over == "port" else None if None in values else m.least(values)
+        # By port the lower of its sent and received rate.
+        relative = _RELATIVE[measure.key]
+        lesser: ByPort = {}
+        for shares in (result.shares.source, result.shares.destination):
+            middle = m.median(shares.values())
+            for port, value in shares.items():
+                if relative and value is not None:
+                    value = 100.0 * value / middle if middle else None
+                before = lesser.get(port)
+                lesser[port] = value if before is None else m.least((before, value))
+        values = lesser.values()
+        return lesser if over == "port" else None if None in values else m.least(values)
     is_share = measure.key == "loss_percent"
     if over not in ("flow", "port"):
         lost, offered = entry["lost_frames"], entry["offered_frames"]
@@ -179,13 +173,30 @@ class ClauseJudge:
                 self.limits.setdefault(limit["port"], limit["reason"])
         if self.is_of_plans:
             return
-        for sample in self._samples(result):
-            if self.clause.over in ("flow", "phase"):
+        # Of a tester-limited phase only certain values count, else None.
+        measure, over, own = self.clause.measure, self.clause.over, result.key
+        here = ValueLocation(own.trial, own.repeat, result.entry["pattern"], own.network, own.phase)
+        limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
+        found = measured(measure, result, over, limited)
+        places: Iterable[ValueLocation] = [here]
+        values: Iterable[float | None]
+        if isinstance(found, np.ndarray):
+            places = (here._replace(src=src, dst=dst) for src, dst in result.flows.pairs)
+            values = m.observed(found)
+        elif isinstance(found, dict):
+            places, values = (here._replace(port=port) for port in found), found.values()
+        else:
+            values = [found]
+        is_count = measure.format == COUNT and over in ("flow", "port")
+        for value, place in zip(values, places, strict=True):
+            certain = None if limited and measure.when_limited == NOTHING else value
+            sample = JudgedValue(m.as_int(certain) if is_count else certain, place, limited)
+            if over in ("flow", "phase"):
                 self._judge(sample)
             else:
-                key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
+                key = {"port": place.port, "plan": place.trial}.get(over)
                 before = self.gathered.get(key)
-                joined = before and before.joined(sample, self.clause.measure.over_phases)
+                joined = before and before.joined(sample, measure.over_phases)
                 self.gathered[key] = joined or sample
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
@@ -218,7 +229,19 @@ class ClauseJudge:
             else:
                 self._judge(JudgedValue(None if is_open else value, place, limited))
         self.gathered = {}
-        doubts = self._doubts(wanted, unsure)
+        doubts = []  # reasons why a clause without failures is inconclusive
+        if self.limited:
+            first, *others = sorted(self.limits)
+            more = f" (and {format.of(len(others), 'more port')})" if others else ""
+            doubts.append(f"{first}: {self.limits[first]}{more}")
+        if self.clause.measure.of_repeats:
+            doubts += sorted({unsure[key] for key in wanted if key in unsure})
+        if self.unknown:
+            doubts.append(f"{self.unknown} of {self.judged} values could not be observed")
+        if missing := wanted - self.trials:
+            doubts.append(f"{len(missing)} of {len(wanted)} trials were not measured")
+        if not self.judged and not doubts:
+            doubts.append("no value of its measure was measured")
         worst = self.worst
         return clause_entry(
             self.clause,
@@ -242,26 +265,6 @@ class ClauseJudge:
                 for badness, _, sample in sorted(self.failures, key=lambda one: (-one[0], one[1]))
             ],
         )
-
-    def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """Yield a phase's values to judge; in a tester-limited phase, uncertain values are None."""
-        measure, over, key = self.clause.measure, self.clause.over, result.key
-        here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
-        limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
-        found = measured(measure, result, over, limited)
-        places: Iterable[ValueLocation] = [here]
-        values: Iterable[float | None]
-        if isinstance(found, np.ndarray):
-            places = (here._replace(src=src, dst=dst) for src, dst in result.flows.pairs)
-            values = m.observed(found)
-        elif isinstance(found, dict):
-            places, values = (here._replace(port=port) for port in found), found.values()
-        else:
-            values = [found]
-        is_count = measure.format == COUNT and over in ("flow", "port")
-        for value, place in zip(values, places, strict=True):
-            certain = None if limited and measure.when_limited == NOTHING else value
-            yield JudgedValue(m.as_int(certain) if is_count else certain, place, limited)
 
     def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1
@@ -294,24 +297,6 @@ class ClauseJudge:
         if sign in ("<=", "<"):
             return not falls
         return known != self.clause.limit and (known < self.clause.limit) == falls
-
-    def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
-        """Return the reasons why a clause without failures is inconclusive."""
-        doubts = []
-        if self.limited:
-            first, *others = sorted(self.limits)
-            more = f" (and {format.of(len(others), 'more port')})" if others else ""
-            doubts.append(f"{first}: {self.limits[first]}{more}")
-        if self.clause.measure.of_repeats:
-            doubts += sorted({unsure[key] for key in wanted if key in unsure})
-        if self.unknown:
-            doubts.append(f"{self.unknown} of {self.judged} values could not be observed")
-        missing = wanted - self.trials
-        if missing:
-            doubts.append(f"{len(missing)} of {len(wanted)} trials were not measured")
-        if not self.judged and not doubts:
-            doubts.append("no value of its measure was measured")
-        return doubts
 
 
 def clause_judges(expectations: Iterable[Spec], trials: Iterable[Trial]) -> list[ClauseJudge]:
@@ -361,6 +346,13 @@ def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status:
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
     some = "its one clause" if every == 1 else f"{failed or undecided} of {every} clauses"
     each = "" if every == 1 else f" ({counts_words(failed, undecided, counts[PASS])})"
+    tested: Any = run.about.get("switches", ())
+    switches = []  # model, serial number and firmware of each
+    for switch in tested:
+        model = " ".join(switch[key] for key in ("vendor", "model") if key in switch)
+        more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if key in switch]
+        name = f"{model or switch.get('name') or 'a switch'} ({', '.join(more)})"
+        switches.append(name.removesuffix(" ()"))
     verdict: str = PASS
     outcome = "meets its one clause" if every == 1 else f"meets all {every} clauses"
     if failed:
@@ -372,7 +364,7 @@ def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status:
         outcome = f"neither passes nor fails: {why}"
     return {
         "verdict": verdict,
-        "sentence": f"{_tested(run.about)} {outcome}",
+        "sentence": f"{' with '.join(switches) or 'The system under test'} {outcome}",
         "scope": SCOPE,
         "passed": counts[PASS],
         "failed": failed,
@@ -391,19 +383,6 @@ def left_out(about: Entry) -> list[str]:
 def counts_words(failed: int, inconclusive: int, passed: int) -> str:
     """Return the numbers of clauses by verdict in words: "1 failed, 4 inconclusive, 1 passed"."""
     return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
-
-
-def _tested(about: Entry) -> str:
-    """Return the tested switches as the subject of a sentence: model, serial number, firmware."""
-    switches = about.get("switches", [])
-    if not switches:
-        return "The system under test"
-    names = []
-    for switch in switches:
-        model = " ".join(switch[key] for key in ("vendor", "model") if key in switch)
-        more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if key in switch]
-        names.append(f"{model or switch.get('name') or 'a switch'} ({', '.join(more)})")
-    return " with ".join(name.removesuffix(" ()") for name in names)
 
 
 def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool = True) -> int:
