@@ -44,7 +44,6 @@ from .location.facts import (
     Ints,
     Misdelivered,
     Observations,
-    Oversubscription,
     PhaseFacts,
     Suspect,
 )
@@ -82,11 +81,11 @@ class _Odd(NamedTuple):
 KEPT_CLEAN = 8  # phases without loss that stay in memory during a run
 FALLS = 0.7  # intervals are kept of flows that fell below this share of their mean
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
-_COUNTS = ("sent", "delivered", "lost")
 _JUDGED = ("duplicated", "reordered", "corrupted")
 # Columns of Observations, each with the value that stands for a missing column.
 _NONE: Mapping[str, float] = {
-    **dict.fromkeys((*_COUNTS, *_RATES, "retransmitted"), nan), **dict.fromkeys(_JUDGED, 0.0),
+    **dict.fromkeys(("sent", "delivered", "lost", *_RATES, "retransmitted"), nan),
+    **dict.fromkeys(_JUDGED, 0.0),
 }  # fmt: skip
 _KINDS = dict.fromkeys(_NONE, float) | {"src": int, "dst": int, "limited": bool}
 Columns = dict[str, NDArray[Any]]
@@ -143,7 +142,17 @@ class Locator:
         A search provokes loss by bursts, or by more addresses than a table holds. This is no fault.
         """
         self._made = None
-        odd = _odd_flows(result)
+        # Flows with forged sequence numbers, or transfers that did not complete.
+        flows, entry = result.flows, result.entry
+        kind, counts = "forged", np.zeros(len(flows))
+        if transports.of(entry["transport"]).frames:
+            counts = m.or_zero(flows["forged"])
+        # an incomplete transfer has no valid duration
+        elif entry["traffic"] == "transfer" and entry["drained"] is False:
+            sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
+            kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)
+        some = np.flatnonzero(counts > 0).tolist()
+        odd = {_Odd(kind, flows.pairs[flow]): int(counts[flow]) for flow in some}
         searched = trial.search is not None and (
             trial.traffic != "stream" or "addresses" in trial.options
         )
@@ -151,7 +160,7 @@ class Locator:
             misdelivered = self._observe(result, trial).items()
             odd |= {_Odd("misdelivered", (port,)): frames for port, frames in misdelivered}
         self._odd.update(odd)
-        self._odd_first = dict.fromkeys(odd, result.entry) | self._odd_first
+        self._odd_first = dict.fromkeys(odd, entry) | self._odd_first
 
     def unreachable(self, record: Record, trial: Trial) -> None:
         """Store a pair of ports between which probes of the connectivity check were lost."""
@@ -194,12 +203,10 @@ class Locator:
                 one = next((one for one in suspects if ends & {*one["ports"]}), suspects[0])
                 clause["reason"] = f"suspect: {one['brief']}"
 
-    def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
-        self._made = self._made or self._locate()
-        return self._made
-
     @np.errstate(all="ignore")
-    def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
+    def _make(self) -> tuple[LocationEntry, list[FindingEntry]]:
+        if self._made is not None:
+            return self._made
         observations, paths = self.observations(), paths_of(self._site, self.lines)
         found = locate(observations, paths)
         test = found.next_test
@@ -220,7 +227,14 @@ class Locator:
                  "phases": self.host_phases[port, cause]}
                 for (port, cause), count in self.host_frames.most_common()
             ],
-            "expected": [_expected(one, self._site) for one in found.expected],
+            "expected": [
+                filled(
+                    "OversubscriptionEntry", one, element=filled("ElementEntry", one.element),
+                    ports=_ports_at(one.element, self._site),
+                    offered_mbps=one.offered_bps / m.MEGA, line_mbps=one.element.line_bps / m.MEGA,
+                )
+                for one in found.expected
+            ],
             "unexplained_frames": round(max(left, 0.0)),
             "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": test and filled(
@@ -228,15 +242,17 @@ class Locator:
             ),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
         }  # fmt: skip
-        findings = [
-            *map(_of_suspect, location["suspects"]),
-            *_of_odd(self._odd, self._odd_first),
-            *_of_unexplained(location),
-            *map(_of_host, location["hosts"]),
-            *map(_of_expected, location["expected"]),
-        ]
+        findings = [*map(_of_suspect, location["suspects"])]
+        findings += _of_odd(self._odd, self._odd_first)
+        if count := location["unexplained_frames"]:
+            beside = " in addition to the suspects' losses" if location["suspects"] else ""
+            words = f"{format.of(count, 'frame')} lost{beside}: no element explains them"
+            findings.append(_finding("unexplained", "warning", count, words))
+        findings += map(_of_host, location["hosts"])
+        findings += map(_of_expected, location["expected"])
         findings.sort(key=lambda one: SEVERITIES.index(one["severity"]))
-        return location, findings
+        self._made = location, findings
+        return self._made
 
     def _observe(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
         """Store the rows of a phase; return by port the misdelivered frames of unknown flows."""
@@ -452,17 +468,6 @@ def _suspect(one: Suspect, site: Site) -> Entry:
     )
 
 
-def _expected(one: Oversubscription, site: Site) -> Entry:
-    return filled(
-        "OversubscriptionEntry",
-        one,
-        element=filled("ElementEntry", one.element),
-        ports=_ports_at(one.element, site),
-        offered_mbps=one.offered_bps / m.MEGA,
-        line_mbps=one.element.line_bps / m.MEGA,
-    )
-
-
 # --- the summary's `findings` --------------------------------------------------------------------
 
 
@@ -500,13 +505,6 @@ def _of_odd(counts: Counter[_Odd], first: Mapping[_Odd, PhaseEntry]) -> Iterator
             yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more: {left}")
 
 
-def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
-    if count := location["unexplained_frames"]:
-        beside = " in addition to the suspects' losses" if location["suspects"] else ""
-        lost = f"{format.of(count, 'frame')} lost{beside}"
-        yield _finding("unexplained", "warning", count, f"{lost}: no element explains them")
-
-
 def _of_host(one: Entry) -> FindingEntry:
     cause = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
     phases = format.of(one["phases"], "phase")
@@ -526,21 +524,3 @@ def _of_expected(one: Entry) -> FindingEntry:
         "oversubscribed", "info", one["frames"], sentence, transport=one["transport"], port=port,
         element=one["element"]["name"],
     )  # fmt: skip
-
-
-# --- counts of flows that need no location -------------------------------------------------------
-
-
-def _odd_flows(result: m.PhaseResult) -> dict[_Odd, int]:
-    """Return the flows with forged sequence numbers, and the transfers that did not complete."""
-    flows, entry = result.flows, result.entry
-    if transports.of(entry["transport"]).frames:
-        kind, counts = "forged", m.or_zero(flows["forged"])
-    # an incomplete transfer has no valid duration
-    elif entry["traffic"] == "transfer" and entry["drained"] is False:
-        sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
-        kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)
-    else:
-        return {}
-    some = np.flatnonzero(counts > 0).tolist()
-    return {_Odd(kind, flows.pairs[flow]): int(counts[flow]) for flow in some}
