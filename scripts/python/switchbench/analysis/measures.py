@@ -174,24 +174,15 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
         headers = count * packets.packet_bytes + messages * packets.message_bytes
         shaped = 8.0 * (payload + headers)
     else:
-        segment, overhead = tcp_segment(flows, "sent")
+        # A full TCP segment: payload and overhead, which the kernel reports (TCP_INFO).
+        full, beside = flows["sent_mss_bytes"], flows["sent_segment_overhead_bytes"]
+        segment = np.where(or_zero(full) == 0, TCP_SEGMENT_PAYLOAD, full)
+        overhead = np.where(or_zero(beside) == 0, TCP_SEGMENT_OVERHEAD, beside)
         with np.errstate(over="ignore"):
             shaped = 8.0 * payload * (segment + overhead) / segment
     frames = flows[f"{end}_window_frames"]
     bits = 8.0 * (flows[f"{end}_window_frame_bytes"] + FRAME_OVERHEAD_L1 * frames)
     return np.where(np.isnan(bits), shaped, bits)
-
-
-def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
-    """Return for each flow the payload and the overhead of a full TCP segment, in layer-1 bytes.
-
-    The kernel of one end, `sent` or `received`, reports both (TCP_INFO); else MTU 1500 is assumed.
-    """
-    payload, overhead = flows[f"{end}_mss_bytes"], flows[f"{end}_segment_overhead_bytes"]
-    return (
-        np.where(or_zero(payload) == 0, TCP_SEGMENT_PAYLOAD, payload),
-        np.where(or_zero(overhead) == 0, TCP_SEGMENT_OVERHEAD, overhead),
-    )
 
 
 def per_second(amount: Floats, span_ns: Floats) -> Floats:
