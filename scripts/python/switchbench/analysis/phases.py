@@ -624,7 +624,7 @@ class PortTable:
         # by transport: for each phase, statistics of sources and of destinations
         self._ends: dict[str, tuple[list[Numbered], list[Numbered]]] = {}
         self._slowest: dict[tuple[str, str], list[Entry]] = {}  # phases by port and transport
-        self._downs: Counter[str] = Counter()
+        self.downs: Counter[str] = Counter()  # times that a port's link went down
 
     def add(self, result: m.PhaseResult, transport: str) -> None:
         """Add the ports' rates and losses in one measured phase.
@@ -661,10 +661,6 @@ class PortTable:
             for port in {slowest["src"], slowest["dst"]}:
                 self._slowest.setdefault((port, transport), []).append(place)
 
-    def lose_link(self, port: str) -> None:
-        """Count that a port's link went down."""
-        self._downs[port] += 1
-
     def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
         """Return an entry for each port and transport that had flows, in the site's order.
 
@@ -687,7 +683,7 @@ class PortTable:
                         switch=port.switch,
                         switch_port=port.switch_port,
                         rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
-                        link_downs=self._downs[name],
+                        link_downs=self.downs[name],
                         suspect=suspects.get(name),
                         slowest_phases=self._slowest.get((name, transport), []),
                         **({"rounds": list(port.rounds)} if port.rounds else {}),

@@ -39,12 +39,7 @@ from . import series
 from .judge import clause_judges, exit_status, left_out, overall
 from .located import Locator
 from .measures import MisdeliveredFrames, PhaseResult, or_zero, surplus_frames
-from .phases import (
-    PhaseResults,
-    PortTable,
-    chain_entries,
-    plan_entry,
-)
+from .phases import PhaseResults, PortTable, chain_entries, plan_entry
 from .statistics import RepeatTable
 from .suite import (
     nothing_judged,
@@ -103,7 +98,7 @@ class Summary:
         self._repeats = RepeatTable(run.trials)
         self._results = PhaseResults(run)
         self.locator = Locator(run)
-        self._open: dict[TrialKey, OpenTrial] = {}
+        self._open: defaultdict[TrialKey, OpenTrial] = defaultdict(OpenTrial)
         # trials and phases with anomalies that the tester's limit does not explain
         self._unexplained: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
@@ -145,7 +140,7 @@ class Summary:
                 flow = event.get("src"), event.get("dst"), event["port"]
                 self._misdelivered[place][flow] += event["frames"]
             case "trial":
-                self._trial((event["trial"], repeat)).ended[event["node"]] = event
+                self._open[event["trial"], repeat].ended[event["node"]] = event
             case "unreachable":
                 self.locator.unreachable(event, self._trials[event["trial"], repeat])
                 got = f"{event.get('received')} of {event.get('sent')} probes arrived"
@@ -153,7 +148,7 @@ class Summary:
                 self._notes.append(f"trial {event['trial']}: {ends}: {got}")
             case "event":
                 if event.get("kind") == "link-down" and event.get("port"):
-                    self._ports.lose_link(event["port"])
+                    self._ports.downs[event["port"]] += 1
                 words = (event.get("port"), event.get("kind"), event.get("text"))
                 sentence = ": ".join(str(word) for word in words if word)
                 full = sentence not in self._events and len(self._events) >= _EVENTS_MOST
@@ -170,7 +165,7 @@ class Summary:
         self._expected.check_phase(phase)
         number, repeat, own = phase.moment
         trial = self._trials[number, repeat]
-        open_trial = self._trial((number, repeat))
+        open_trial = self._open[number, repeat]
         if own < 0:  # rows of the connectivity check
             return
         networks = phase.by_network()
@@ -181,16 +176,31 @@ class Summary:
             rows = networks.get(part.network)
             if rows is None:
                 continue
-            key, trial_here = PhaseKey(number, repeat, part.network, own), trial.of(part.network)
+            key, own_trial = PhaseKey(number, repeat, part.network, own), trial.of(part.network)
             strays = self._misdelivered.pop((phase.moment, part.network), Counter())
             self._sweep.add(key, rows.times)
             has_flows = len(rows.rows("flows")) or rows.times
             if trial.traffic == SCHEDULE and (has_flows or rows.executions):
                 self._executions.add(trial, part.network, rows)
-            if has_flows:
-                result = self._results.result(trial_here, part, key, rows, strays)
-                results.append(result)
-                self._take_result(trial, place, result, open_trial)
+            if not has_flows:
+                continue
+            result = self._results.result(own_trial, part, key, rows, strays)
+            results.append(result)
+            with np.errstate(all="ignore"):  # a value beyond the range of floats was not observed
+                self._ports.add(result, own_trial.transport)
+                self.locator.add(result, own_trial)
+                for judge in () if trial.locating else self._judges:
+                    judge.add(result)
+                if trial.search is not None:
+                    open_trial.results.append(result)
+                alarms = [*_contradictions(result), *windows_above_line(result, self._run.site)]
+            if result.entry["tester_limited"] and not explains_all(result):
+                self._unexplained.add((number, own))
+            self._other_traffic.update(dict(other_traffic(result)))
+            open_trial.alarms.append((place, own, alarms))
+            open_trial.entries.append(result.entry)
+            self._entries.append(result.entry)
+            self._flows_seen[number, repeat] += len(result.every)
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
@@ -226,10 +236,15 @@ class Summary:
         for key in sorted(self._open):
             self._close_trial(key)
         reasons = list(faults)
-        missing = self._missing()
         trials = self._trials.items()
         doubts = {key: why for key, trial in trials if (why := self._repeats.doubt(trial))}
-        not_needed = self._not_needed()
+        # Repeats that were skipped because enough were measured before them.
+        not_needed = {
+            key
+            for key, trial in trials
+            if key not in self._flows_seen and not self._repeats.needed(trial)
+        }
+        missing = self._missing(not_needed)
         expectations = [judge.verdict(doubts, not_needed) for judge in self._judges]
         self.locator.explain(expectations)
         status: str = "partial" if reasons or missing else "complete"
@@ -251,9 +266,7 @@ class Summary:
             "plans": self._plans,
             "statistics": self._repeats.summary(),
             "comparisons": series.compare(self._trials, self._plans),
-            "messages": {
-                "curves": list(self._sweep.curves()),
-            },
+            "messages": {"curves": list(self._sweep.curves())},
             "steps": self._executions.summary(),
             "ports": self._ports.summary(self.locator.suspects_by_port()),
             "clocks": self._results.clocks.summary(),
@@ -301,35 +314,10 @@ class Summary:
 
     # --- records ---------------------------------------------------------------------------
 
-    def _trial(self, key: TrialKey) -> OpenTrial:
-        return self._open.setdefault(key, OpenTrial())
-
     def close_ended(self) -> None:
         """Close the trials that all nodes have ended."""
         for key in [key for key, one in self._open.items() if one.ended.keys() >= self._nodes]:
             self._close_trial(key)
-
-    def _take_result(
-        self, trial: Trial, place: int, result: PhaseResult, open_trial: OpenTrial
-    ) -> None:
-        """Store the result of a phase in one network; `place`: the network's index in the trial."""
-        key = result.key
-        with np.errstate(all="ignore"):  # a value beyond the range of floats was not observed
-            own = trial.of(key.network)
-            self._ports.add(result, own.transport)
-            self.locator.add(result, own)
-            for judge in () if trial.locating else self._judges:
-                judge.add(result)
-            if trial.search is not None:
-                open_trial.results.append(result)
-            alarms = [*_contradictions(result), *windows_above_line(result, self._run.site)]
-        if result.entry["tester_limited"] and not explains_all(result):
-            self._unexplained.add((trial.id, key.phase))
-        self._other_traffic.update(dict(other_traffic(result)))
-        open_trial.alarms.append((place, key.phase, alarms))
-        open_trial.entries.append(result.entry)
-        self._entries.append(result.entry)
-        self._flows_seen[key.trial, key.repeat] += len(result.every)
 
     def _close_trial(self, key: TrialKey) -> None:
         open_trial = self._open.pop(key)
@@ -355,18 +343,9 @@ class Summary:
             self._begin()
             self.locator.forget_clean()
 
-    def _not_needed(self) -> set[TrialKey]:
-        """Return the repeats that were skipped because enough were measured before them."""
-        return {
-            key
-            for key, trial in self._trials.items()
-            if key not in self._flows_seen and not self._repeats.needed(trial)
-        }
-
-    def _missing(self) -> list[str]:
+    def _missing(self, not_needed: set[TrialKey]) -> list[str]:
         """Return a sentence for each trial or flow without complete records."""
         sentences = []
-        not_needed = self._not_needed()
         for key, trial in self._trials.items():
             seen = self._flows_seen[key]
             if seen < trial.flows and key not in not_needed:
@@ -436,10 +415,7 @@ def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int]]:
 # --- the summary of a results directory -----------------------------------------------------------
 
 # Exceptions that inconsistent records raise in computations; OSError is pyarrow's.
-DAMAGE = (
-    *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
-    OSError,
-)
+DAMAGE = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError, OSError)
 KILLED = (
     "the run's command was killed: what was measured until then is here; a lab that it made stays "
     "until the next run (`switchbench doctor` names it)"
