@@ -213,12 +213,38 @@ class RepeatTable:
 
     def summary(self) -> list[Entry]:
         """Return the summary's `statistics`, one entry for each repeated setting and network."""
-        return [
-            self._entry(point, part.network)
-            for _, point in sorted(self._points.items())
-            for part in point.first.parts
-            if len(point.values) > 1 or (point.values and point.first.repeats.width is not None)
-        ]
+        entries = []
+        for number, point in sorted(self._points.items()):
+            first, repeats = point.first, point.first.repeats
+            by_steps, width = first.traffic == SCHEDULE, repeats.width
+            if not point.values or (len(point.values) == 1 and width is None):
+                continue
+            for part in first.parts:
+                values = point.of(part.network)
+                known = [value for value in values if value is not None]
+                found = interval(known, CONFIDENCE, chosen=width is not None)
+                doubt = self._doubt(repeats, values)
+                verdict = "inconclusive" if doubt else "conclusive"
+                ci_width = math.inf if found is None else found.width
+                entries.append(
+                    filled(
+                        "StatisticEntry",
+                        found,
+                        point=number,
+                        test=first.test,
+                        trials=point.trials,
+                        network=part.network,
+                        measure=STEP_MEASURE if by_steps else MEASURE,
+                        unit="us" if by_steps else "Mbit/s",
+                        values=values,
+                        target_ci_width_percent=None if width is None else 100 * width,
+                        confidence_percent=100 * CONFIDENCE,
+                        ci_width_percent=None if math.isinf(ci_width) else 100 * ci_width,
+                        verdict=None if width is None else verdict,
+                        reason=doubt,
+                    )
+                )
+        return entries
 
     @staticmethod
     def _doubt(repeats: Repeats, values: Sequence[float | None]) -> str | None:
@@ -237,29 +263,4 @@ class RepeatTable:
             f"{100 * found.width:.3g} % of the mean after {len(known)} repeats, more than the "
             f"{100 * repeats.width:g} % asked for"
             + (", and the repeats depend on each other" if found.dependent else "")
-        )
-
-    def _entry(self, point: _Point, network: str) -> Entry:
-        repeats, by_steps = point.first.repeats, point.first.traffic == SCHEDULE
-        values, width = point.of(network), repeats.width
-        known = [value for value in values if value is not None]
-        found = interval(known, CONFIDENCE, chosen=width is not None)
-        doubt = self._doubt(repeats, values)
-        return filled(
-            "StatisticEntry",
-            found,
-            point=point.first.point,
-            test=point.first.test,
-            trials=point.trials,
-            network=network,
-            measure=STEP_MEASURE if by_steps else MEASURE,
-            unit="us" if by_steps else "Mbit/s",
-            values=values,
-            target_ci_width_percent=None if width is None else 100 * width,
-            confidence_percent=100 * CONFIDENCE,
-            ci_width_percent=None
-            if found is None or math.isinf(found.width)
-            else 100 * found.width,
-            verdict=None if width is None else "inconclusive" if doubt else "conclusive",
-            reason=doubt,
         )
