@@ -27,9 +27,9 @@ from ..plan.chosen import (
     subtest_of,
     suite_words,
 )
-from ..records.rows import Floats, NameIndex, PhaseFlows, Rows
+from ..records.rows import PhaseFlows, Rows
 from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, filled
-from ..search.loads import End, ProposedTrial, Search, SearchResult, TrialLoss
+from ..search.loads import End, ProposedTrial, SearchResult, TrialLoss
 from ..search.suites.declaration import (
     HARDLY_LOWER,
     Excluded,
@@ -62,8 +62,7 @@ class Measurement:
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
         self.method = None if isinstance(method, str) else method
-        found = None if self.method is None else search_of(run, planned, self.method, used_s)
-        self.search: Search | None = found
+        self.search = None if self.method is None else search_of(run, planned, self.method, used_s)
 
     def answer(self, facts: TrialFacts) -> None:
         """Store the result of the trial that the search proposed."""
@@ -363,8 +362,10 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         for end in ("sent", "received")
     )
     sources, destinations = flows.ends("src"), flows.ends("dst")
-    counts = [flows[name] for name in ("sent_frames", "intended")]
-    sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)
+    counts = [m.or_zero(flows[name]) for name in ("sent_frames", "intended")]
+    sent, asked = (m.sum_by_port(sources, count) for count in counts)
+    columns = (counts[0], m.or_zero(m.lost_frames(flows)), sent_fps, came_fps)
+    due, lost_there, fed, came = (m.sum_by_port(destinations, column) for column in columns)
     parts = [(sent[port] or 0.0) / count for port, count in asked.items() if count]
     late = np.zeros(len(sources.names), dtype=np.int64)  # each flow has its port's count
     np.maximum.at(late, sources.place, m.or_zero(flows["late_frames"]).astype(np.int64))
@@ -386,7 +387,15 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=latency.get("one_way") or {},
         rtt_us=latency.get("round_trip") or {},
-        ports=_port_facts(flows, destinations, sent_fps, came_fps),
+        ports={
+            port: PortFacts(
+                int(due[port] or 0),
+                int(lost_there[port] or 0),
+                None if rate is None else m.least((rate, fed[port])),
+                fed[port],
+            )
+            for port, rate in came.items()
+        },
         late_frames=int(late.max(initial=0)),
         late_total=int(late.sum()),
         learned_late=any(  # addresses were announced at a lower rate than intended
@@ -400,23 +409,6 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         silent_s=None if np.isnan(silent_ns).any() else float(silent_ns.max(initial=0.0)) / 1e9,
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
-
-
-def _port_facts(
-    flows: PhaseFlows, ends: NameIndex[str], sent_fps: Floats, came_fps: Floats
-) -> dict[str, PortFacts]:
-    """Return the frame counts and rates of each port that receives frames."""
-    columns = (m.or_zero(flows["sent_frames"]), m.or_zero(m.lost_frames(flows)), sent_fps, came_fps)
-    sent, lost, offered, came = (m.sum_by_port(ends, column) for column in columns)
-    return {
-        port: PortFacts(
-            int(sent[port] or 0),
-            int(lost[port] or 0),
-            None if rate is None else m.least((rate, offered[port])),
-            offered[port],
-        )
-        for port, rate in came.items()
-    }
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
