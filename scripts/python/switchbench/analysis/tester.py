@@ -62,7 +62,16 @@ def loss_location(result: m.PhaseResult) -> Entry:
             network = lost - sender - receiver - displaced
     agree = None
     if network is not None and displaced is not None and counted is not None and others is not None:
-        agree = _agree(result, network + displaced, counted, others)
+        # The counters include arriving frames that belong to no flow, and foreign frames that may
+        # have arrived before the counters were first read. If a port received as many foreign
+        # frames as it lacks own ones, and more than a few, these most likely displaced its own.
+        flows = result.every
+        foreign = m.or_zero(ports.floats("unexpected"))
+        beyond = network + displaced - counted - m.or_zero(ports.floats("misdelivered")).sum()
+        beyond -= sum(m.or_zero(flows[name]).sum() for name in ("duplicated", "late"))
+        beyond -= m.or_zero(flows["sent_frames"])[flows.has_role("copy")].sum()
+        as_many = ((foreign >= AS_MANY) & (foreign == _lacking(result))).any()
+        agree = bool(not as_many and -others <= beyond <= foreign.sum() + others)
     if network is not None and lost is not None:
         network = max(network, 0)  # hosts also drop probes, which belong to no flow
     badness: Floats = np.sum([m.or_zero(count) for count in hosts.values()], axis=0)
@@ -87,35 +96,15 @@ def loss_location(result: m.PhaseResult) -> Entry:
     }
 
 
-def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bool:
-    """Return whether flows and port counters show the same number of lost frames.
-
-    The counters include arriving frames that belong to no flow.
-
-    Foreign frames may have arrived before the counters were first read. The counters may differ by
-    the frames of the ARP/ND responder and the probes. The result is False if a port received
-    exactly as many foreign frames (at least AS_MANY) as it lacks frames of its flows: most likely
-    the foreign frames displaced the missing ones.
-    """
-    flows, ports = result.every, result.ports
-    unexpected = m.or_zero(ports.floats("unexpected"))
-    besides = m.or_zero(ports.floats("misdelivered")).sum()
-    besides += sum(m.or_zero(flows[name]).sum() for name in ("duplicated", "late"))
-    besides += m.or_zero(flows["sent_frames"])[flows.has_role("copy")].sum()
-    if ((unexpected >= AS_MANY) & (unexpected == _lacking(result))).any():
-        return False
-    return bool(-others <= missing - counted - besides <= unexpected.sum() + others)
-
-
-def _at_ports(result: m.PhaseResult, end: str, values: Floats) -> Floats:
-    """Return each port's sum of its flows' values; NaN without flows or if a value is unknown."""
-    sums = m.sum_by_port(result.every.ends(end), values)
+def _at_ports(result: m.PhaseResult, values: Floats) -> Floats:
+    """Return for each port the sum of the flows to it; NaN without flows or if one is unknown."""
+    sums = m.sum_by_port(result.every.ends("dst"), values)
     return np.array([sums.get(port) for port in result.ports.texts("port")], dtype=np.float64)
 
 
 def _lacking(result: m.PhaseResult) -> Floats:
-    """Return for each port the frames lost on the way to it, less the frames lost in its host."""
-    lost = _at_ports(result, "dst", m.or_zero(m.lost_frames(result.every)))
+    """Return by port the frames lost on the way to it, less the drops that its host counted."""
+    lost = _at_ports(result, m.or_zero(m.lost_frames(result.every)))
     return m.or_zero(lost) - m.or_zero(_receiver_host(result.ports))
 
 
@@ -132,7 +121,7 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
     flows, names = result.every, result.ports.texts("port")
     window_ns = max(0.0, *m.or_zero(flows["sent_window_ns"]).tolist())
     full_bits = 8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1)
-    together = _at_ports(result, "dst", m.intended_line_bps(flows))
+    together = _at_ports(result, m.intended_line_bps(flows))
     together += m.per_second(full_bits, np.full(len(foreign), window_ns))
     lines = np.array([result.lines.get(name, 0) for name in names])
     found = np.flatnonzero((may_be > 0) & ~(together <= lines))  # or the load is unknown
