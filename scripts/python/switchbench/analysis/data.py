@@ -23,21 +23,8 @@ from numpy.typing import NDArray
 from ..base import format
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import ONE_WAY
-from ..records.directory import (
-    SUMMARY,
-    as_read,
-    load_summary,
-    read_plan,
-    refuse_endless,
-)
-from ..records.rows import (
-    MIDDLES,
-    NOTHING,
-    Floats,
-    Histogram,
-    PhaseFlows,
-    Rows,
-)
+from ..records.directory import SUMMARY, as_read, load_summary, read_plan, refuse_endless
+from ..records.rows import MIDDLES, NOTHING, Floats, Histogram, PhaseFlows, Rows
 from ..records.schema import MOMENT
 from ..records.store import TableFile, has_tables
 from ..records.summary_form import (
