@@ -74,11 +74,22 @@ def locate(observations: Observations, paths: Paths) -> Location:
     The result depends on values alone, not on the order of rows or on names.
     """
     problems = list(paths.problems)
+    with np.errstate(invalid="ignore"):  # rows whose counts contradict each other
+        wrong = (observations.delivered > observations.sent) | (observations.sent < 0)
+        wrong |= (observations.lost < 0) | (observations.lost > observations.sent)
+    if wrong.any():
+        labels = Counter(observations.phases[p].label for p in observations.phase[wrong].tolist())
+        label, count = labels.most_common(1)[0]
+        more = f" and in {len(labels) - 1} more phases" if len(labels) > 1 else ""
+        problems.append(
+            f"{count} flows of {label}{more} have counts that contradict each other (more "
+            "delivered or lost than sent): their counts are omitted"
+        )
     located: list[Suspect] = []
     expected: list[Oversubscription] = []
     unexplained = 0.0
     crowded = np.zeros(len(observations), np.bool_)
-    for channel in _channels(observations, _usable(observations, problems), crowded):
+    for channel in _channels(observations, ~wrong, crowded):
         model = _explained_channel(channel, paths, observations)
         sought = range(model.lines, len(model.faults))
         located += [_suspect(model, index, observations) for index in sought]
@@ -89,14 +100,30 @@ def locate(observations: Observations, paths: Paths) -> Location:
             mean = channel.n * model.p
             left = channel.k - mean
             unexplained = float(np.maximum(left, 0)[left > 3 * np.sqrt(mean + 1)].sum())
-    located = _merged([x for x in located if _worth(x)])
+    # Suspects of several channels that stand for the same fault become one.
+    merged: list[Suspect] = []
+    for one in filter(_worth, located):
+        for index, other in enumerate(merged):
+            kinds = {other.kind, one.kind}
+            places = [{(x.name, x.direction) for x in y.alike} for y in (other, one)]
+            if (kinds <= LOST or len(kinds) == 1) and places[0] & places[1]:
+                merged[index] = _joined(other, one)
+                break
+        else:
+            merged.append(one)
     located = [
         x
-        for x in located
-        if not _rides_on_another(x, located, paths) and not _waits_for_reverse(x, located)
+        for x in merged
+        if not _rides_on_another(x, merged, paths) and not _waits_for_reverse(x, merged)
     ]
     located.sort(key=lambda x: (-x.confidence, -x.gain))
-    untested = _untested(observations, paths)
+    # Elements that no flow loaded, or only flows that the tester limited.
+    offered = observations.offered_bps
+    sent = np.nan_to_num(np.where(np.isfinite(offered), offered, observations.sent))
+    used, ports = ~observations.limited & (sent > 0), len(paths.ports)
+    keys, _ = numbered(observations.src[used] * ports + observations.dst[used], ports * ports)
+    tested = set(np.unique(paths.of_pairs(keys // ports, keys % ports)[1]).tolist())
+    untested = tuple(x for number, x in enumerate(paths.elements) if number not in tested)
     return Location(
         tuple(located), tuple(expected), unexplained, untested,
         next_test(observations, paths, located, untested), tuple(problems),
@@ -104,22 +131,6 @@ def locate(observations: Observations, paths: Paths) -> Location:
 
 
 # --- channels ----------------------------------------------------------------------------------
-
-
-def _usable(found: Observations, problems: list[str]) -> Bools:
-    """Return a mask of rows with consistent counts; append a sentence on others to `problems`."""
-    with np.errstate(invalid="ignore"):
-        wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
-        wrong |= found.sent < 0
-    if wrong.any():
-        phases = Counter(found.phases[p].label for p in found.phase[wrong].tolist())
-        label, count = phases.most_common(1)[0]
-        more = f" and in {len(phases) - 1} more phases" if len(phases) > 1 else ""
-        problems.append(
-            f"{count} flows of {label}{more} have counts that contradict each other (more "
-            "delivered or lost than sent): their counts are omitted"
-        )
-    return np.asarray(~wrong)
 
 
 def _channels(found: Observations, usable: Bools, crowded: Bools) -> Iterator[Channel]:
@@ -331,7 +342,20 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
     if fault.pairs is not None:
         alike = tuple(replace(x, kind="link") if x.links > 1 else x for x in alike)
     rest = without(model, index)
-    confidence, gain, rivals = _posterior(model, rest, fault)
+    # The probability of the fault against all alternatives, and its rivals.
+    own = model.total() - rest.total() - fault.penalty
+    others = hypotheses(rest, max(own, 0.0) - HOPELESS)
+    every = [h for h in others if (h.place, h.kind) != (fault.place, fault.kind)]
+    every.append(replace(fault, score=own))
+    values = np.array([*(h.score for h in every), 0.0])
+    weight = np.exp((values - values.max()) / TEMPERATURE)
+    here = np.array([*(h.place == fault.place for h in every), False])
+    confidence = min(float(weight[here].sum() / weight.sum()), 0.999)
+    every.sort(key=lambda h: h.score)
+    scores = {h.place: h.score for h in every if h.place != fault.place}
+    gain = float(own - max([0.0, *scores.values()]))
+    near = sorted((x for x in scores if scores[x] > own - 8.0), key=lambda x: -scores[x])
+    rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
     at, share = model.shares(fault)
     row = classes.row[at]
     frames = 0  # frames that only this fault explains
@@ -362,27 +386,6 @@ def _suffering(model: Model, least: float) -> Bools:
     return found
 
 
-def _posterior(
-    model: Model, rest: Model, fault: PlacedFault
-) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
-    """Return the probability of a fault, its gain in log-likelihood, and its rivals' elements."""
-    classes = model.channel.classes
-    own = model.total() - rest.total() - fault.penalty
-    found = hypotheses(rest, max(own, 0.0) - HOPELESS)
-    every = [h for h in found if (h.place, h.kind) != (fault.place, fault.kind)]
-    every.append(replace(fault, score=own))
-    values = np.array([*(h.score for h in every), 0.0])
-    weight = np.exp((values - values.max()) / TEMPERATURE)
-    here = np.array([*(h.place == fault.place for h in every), False])
-    confidence = float(weight[here].sum() / weight.sum())
-    ranked = sorted(every, key=lambda h: h.score)
-    others = {h.place: h.score for h in ranked if h.place != fault.place}
-    gain = own - max([0.0, *others.values()])
-    near = sorted((x for x in others if others[x] > own - 8.0), key=lambda x: -others[x])
-    rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
-    return min(confidence, 0.999), float(gain), rivals
-
-
 def _quantified(
     model: Model, rest: Model, fault: PlacedFault, found: Observations
 ) -> tuple[str, float, float, float, tuple[float, float] | None]:
@@ -397,7 +400,12 @@ def _quantified(
             return dead
         low, high = interval(rest, fault)
         if channel.measure == "loss":
-            value *= _in_window(channel, found, np.unique(row[share > 0]))
+            # The rate in the window per rate over the whole phase: a queue delivers its last frames
+            # after the load has ended. In a short window these are up to a tenth of all frames.
+            here = np.unique(row[share > 0])
+            by_counts = channel.load_bps[here] * (1 - channel.share()[here])
+            in_window = found.delivered_bps[channel.rows[here]]
+            value *= min(1.0, float(in_window.sum() / by_counts.sum()))
         return kind, value, min(low, 0.99 * value), max(high, 1.01 * value), None
     if channel.measure == "rate":  # closed loads lose no frames, so that the rate is a capacity
         if value > 0.95:
@@ -418,16 +426,6 @@ def _quantified(
     return kind, value, *interval(rest, fault), None
 
 
-def _in_window(channel: Channel, found: Observations, here: Ints) -> float:
-    """Return the ratio of the rows' rate in the window to their rate in the phase, at most 1.
-
-    A queue delivers its last frames after the load has ended. In a short window these frames are up
-    to a tenth of all frames.
-    """
-    by_counts = channel.load_bps[here] * (1 - channel.share()[here])
-    return min(1.0, float(found.delivered_bps[channel.rows[here]].sum() / by_counts.sum()))
-
-
 def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
     """Return the time span with the losses of the rows; None if losses occur all the time."""
     spans = found.intervals
@@ -446,21 +444,6 @@ def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
 
 
 # --- several channels --------------------------------------------------------------------------
-
-
-def _merged(located: Sequence[Suspect]) -> list[Suspect]:
-    """Merge suspects that several measures found and that are the same fault."""
-    made: list[Suspect] = []
-    for one in located:
-        for index, other in enumerate(made):
-            kinds = {other.kind, one.kind}
-            places = [{(x.name, x.direction) for x in y.alike} for y in (other, one)]
-            if (kinds <= LOST or len(kinds) == 1) and places[0] & places[1]:
-                made[index] = _joined(other, one)
-                break
-        else:
-            made.append(one)
-    return made
 
 
 def _worth(one: Suspect) -> bool:
@@ -532,18 +515,7 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
     )
 
 
-def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
-    """Return the elements that no flow loaded, apart from flows that the tester limited."""
-    sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
-    used = ~found.limited & (sent > 0)
-    ports = len(paths.ports)
-    keys, _ = numbered(found.src[used] * ports + found.dst[used], ports * ports)
-    _, members = paths.of_pairs(keys // ports, keys % ports)
-    tested = set(np.unique(members).tolist())
-    return tuple(x for number, x in enumerate(paths.elements) if number not in tested)
-
-
-# --- the smallest test that tells suspects apart, or loads untested elements ---------------------
+# --- the smallest test that tells suspects apart, or loads what was never loaded -----------------
 
 
 def next_test(
@@ -558,7 +530,17 @@ def next_test(
     # Prefer a transport that can lose frames, and the highest load.
     facts = max(found.phases, key=lambda x: (x.open_loop, np.nan_to_num(x.load)))
     transport, load = facts.transport, float(facts.load) if facts.load == facts.load else 0.95
-    src, dst = _possible_pairs(found, paths)
+    # Ordered pairs of ports within a network: all, or a part if there are many.
+    ports = len(paths.ports)
+    step = max(1, ports * ports // PAIRS_TRIED)
+    if step > 1:
+        step += 1 - step % 2  # an odd step, so that both sources and destinations vary
+    src, dst = np.divmod(np.arange(0, ports * ports, step), ports)
+    keep = src != dst
+    if paths.networks:
+        networks = np.unique(np.array(paths.networks), return_inverse=True)[1]
+        keep &= networks[src] == networks[dst]
+    src, dst = src[keep], dst[keep]
     pair, members = paths.of_pairs(src, dst)
     number = {element: index for index, element in enumerate(paths.elements)}
 
@@ -584,10 +566,17 @@ def next_test(
             )
     if swap:
         return NextTest((), load, transport, swap)
-    wanted = [number[x] for x in untested if x in number]
-    if chosen := _covering(wanted, pair, members, len(src)):
-        return NextTest(named(chosen), load, transport, f"loads {_listed(untested)}")
-    return None
+    # A few pairs that together pass all untested elements.
+    chosen, left = [], {number[x] for x in untested if x in number}
+    while left and len(chosen) < FLOWS_NAMED:
+        count = np.bincount(pair[np.isin(members, list(left))], minlength=len(src))
+        best = int(np.argmax(count))
+        if not count[best]:
+            break
+        left -= set(members[pair == best].tolist())
+        chosen.append(best)
+    why = f"loads {_listed(untested)}"
+    return NextTest(named(chosen), load, transport, why) if chosen else None
 
 
 def _listed(elements: Sequence[Element]) -> str:
@@ -595,21 +584,6 @@ def _listed(elements: Sequence[Element]) -> str:
     if len(names) > 4:
         names[4:] = [f"{len(names) - 4} more"]
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
-    """Return ordered pairs of ports within a network: all, or a part if there are many."""
-    ports = len(paths.ports)
-    step = max(1, ports * ports // PAIRS_TRIED)
-    if step > 1:
-        step += 1 - step % 2  # an odd step, so that both sources and destinations vary
-    key = np.arange(0, ports * ports, step)
-    src, dst = key // ports, key % ports
-    keep = src != dst
-    if paths.networks:
-        networks = np.unique(np.array(paths.networks), return_inverse=True)[1]
-        keep &= networks[src] == networks[dst]
-    return src[keep], dst[keep]
 
 
 def _splitting(uses: Bools) -> list[int]:
@@ -631,18 +605,4 @@ def _splitting(uses: Bools) -> list[int]:
         chosen.append(best)
         parts = (group[uses[group, best]], group[~uses[group, best]])
         open_groups += [part for part in parts if len(part) > 1]
-    return chosen
-
-
-def _covering(wanted: Sequence[int], pair: Ints, members: Ints, pairs: int) -> list[int]:
-    """Return a few pairs of ports that together pass the wanted elements, as far as possible."""
-    chosen: list[int] = []
-    left = set(wanted)
-    while left and len(chosen) < FLOWS_NAMED:
-        count = np.bincount(pair[np.isin(members, list(left))], minlength=pairs)
-        best = int(np.argmax(count))
-        if not count[best]:
-            break
-        left -= set(members[pair == best].tolist())
-        chosen.append(best)
     return chosen
