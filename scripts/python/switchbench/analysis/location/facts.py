@@ -274,16 +274,6 @@ class Suspect:
             f"{self.beside_suffering} of {beside} beside it"
         )
 
-    def others(self) -> str:
-        """Return elements that cannot be told apart from the suspect, with advice; "" for none."""
-        others = [element_words(x) for x in self.alike if x != self.element]
-        if not others:
-            return ""
-        shown = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
-        swap = any(x.kind in ("host", "cable", "port") for x in self.alike)
-        advice = ": swap the cable and run again" if swap else ""
-        return f"cannot be told apart from {shown}{advice}"
-
     def sentence(self) -> str:
         """Return the suspect in one sentence, with its interval and evidence."""
         sizes = {
@@ -292,7 +282,14 @@ class Suspect:
         }
         when = f", from {self.when[0]:.1f} to {self.when[1]:.1f} s" if self.when else ""
         fault = f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
-        return "; ".join(x for x in (fault, self.evidence(), self.others()) if x)
+        words = [fault, self.evidence()]
+        others = [element_words(x) for x in self.alike if x != self.element]
+        if others:
+            more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+            swap = any(x.kind in ("host", "cable", "port") for x in self.alike)
+            advice = ": swap the cable and run again" if swap else ""
+            words.append(f"cannot be told apart from {', '.join(others[:4])}{more}{advice}")
+        return "; ".join(words)
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,22 @@ def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
     numbers = {name: number for number, name in enumerate(device.ports)}
     places = [numbers.get(str(port.switch_port), -1) for port in site.ports]
     names = [port.name for port in site.ports]
+    fronts = [f"{device.name}:{port}" for port in device.ports]
     known: dict[tuple[int, int], int] = {}
     for (i, a), (j, b) in permutations(enumerate(places), 2):
         if min(a, b) < 0 or a % 2 == b % 2 or (a < b) != (a % 2 == 0):
             continue  # not the two ends of a part of the chain
         ends = parts.host(names[i], "send"), parts.host(names[j], "receive")
         cables = parts.access(names[i], True)[0], parts.access(names[j], False)[-1]
-        hops = _hops(device, a, b, parts.line_bps(names[i]))
+        hops: list[Element] = []  # ports and loop cables from one place to the other
+        step, line_bps = 1 if a < b else -1, parts.line_bps(names[i])
+        for at in range(a, b, 2 * step):
+            if at != a:
+                before, here = fronts[at - step], fronts[at]
+                cable = " - ".join([before, here][::step])
+                hops.append(Element(cable, "cable", f"from {before} to {here}", "", line_bps))
+            hops.append(Element(fronts[at], "port", "in", "", line_bps))
+            hops.append(Element(fronts[at + step], "port", "out", "", line_bps))
         known[i, j] = parts.part(ends[0], cables[0], *hops, cables[1], ends[1])
 
     def route(src: Ints, dst: Ints) -> tuple[Ints, Ints]:
@@ -81,19 +90,6 @@ def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
 
     networks = [port.network for port in site.ports]
     return Paths(parts.elements(), names, route, "the device's chain", (), networks)
-
-
-def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
-    """Yield the ports and loop cables of a chain from one place to another."""
-    step = 1 if a < b else -1
-    names = [f"{device.name}:{port}" for port in device.ports]
-    for at in range(a, b, 2 * step):
-        if at != a:
-            before, here = names[at - step], names[at]
-            cable = " - ".join([before, here][::step])
-            yield Element(cable, "cable", f"from {before} to {here}", "", line_bps)
-        yield Element(names[at], "port", "in", "", line_bps)
-        yield Element(names[at + step], "port", "out", "", line_bps)
 
 
 class _Parts:
