@@ -165,16 +165,29 @@ class ExecutionTable:
         """Return the summary's `steps`: collective operations and kernels."""
         every = self._measured.values()
         place = attrgetter("trial.point", "network")
-        kernels = by((one for one in every if one.iterations), place).values()
+        kernels = []
+        for repeats in by((one for one in every if one.iterations), place).values():
+            first = repeats[0]
+            times = [one.over_ranks(m.greatest) for one in repeats]
+            mean = m.mean(times)
+            whole = [None if us is None else first.iterations * us / US for us in (mean, *times)]
+            entry = {
+                **first.about,
+                **_shared(repeats)[1],
+                "iterations": first.iterations,
+                "iteration_us": mean,
+                "total_s": whole[0],
+                "by_repeat_s": whole[1:],
+                "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
+            }
+            kernels.append(entry)
         others = (one for one in every if not one.iterations)
-        functions = by(others, lambda one: json.dumps(one.about, sort_keys=True)).values()
-        entries = [_kernel(repeats) for repeats in kernels]
-        shown = []
-        for some in functions:
+        functions = []
+        for some in by(others, lambda one: json.dumps(one.about, sort_keys=True)).values():
             sizes = by(some, lambda one: one.trial.sizes[0])
             points = [_function_point(*point) for point in sorted(sizes.items())]
-            shown.append({**some[0].about, "points": points})
-        return {"functions": shown, "kernels": entries}
+            functions.append({**some[0].about, "points": points})
+        return {"functions": functions, "kernels": kernels}
 
     def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
         key = (trial.id, trial.repeat, network)
@@ -234,22 +247,6 @@ def _sure(values: Sequence[float | None], asked: Repeats, scale: float = 1.0) ->
         return None
     found = interval(known, CONFIDENCE, chosen=asked.width is not None)
     return None if found is None else {"low": found.ci_low * scale, "high": found.ci_high * scale}
-
-
-def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
-    first = repeats[0]
-    times = [one.over_ranks(m.greatest) for one in repeats]
-    mean = m.mean(times)
-    whole = [None if us is None else first.iterations * us / US for us in (mean, *times)]
-    return {
-        **first.about,
-        **_shared(repeats)[1],
-        "iterations": first.iterations,
-        "iteration_us": mean,
-        "total_s": whole[0],
-        "by_repeat_s": whole[1:],
-        "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
-    }
 
 
 # --- transports side by side ----------------------------------------------------------------------
