@@ -147,17 +147,13 @@ class TableWriter(AbstractContextManager["TableWriter"]):
         if events:
             self._append("events", record_batch("events", events))
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Write the events that are still in memory, and close the files."""
         try:
             self.flush()
         finally:
             for stream in self._streams.values():
                 stream.file.close()
-
-    def __exit__(self, *_: object) -> None:
-        """Close the writer."""
-        self.close()
 
     def _append(self, table: str, batch: Any) -> None:
         if table not in self._streams:
@@ -201,8 +197,18 @@ class TableFile:
         parts = _parts_of(path)
         for number, stream in stream_files(directory, table):
             self.path = stream
-            if number > parts:
-                self._read_stream(stream)
+            if number <= parts:
+                continue
+            with stream.open("rb") as content:
+                try:
+                    reader = pa.ipc.open_stream(content)  # fails if the stream's head is missing
+                    _refuse_other_form(stream, reader.schema)
+                    self._batches.extend(reader)  # up to a damaged batch
+                    is_whole = not content.read(1)
+                except (pa.ArrowException, OSError):
+                    is_whole = False
+            if not is_whole:
+                self.cut.append(stream)
 
     @property
     def groups(self) -> int:
@@ -230,18 +236,6 @@ class TableFile:
     def whole(self) -> Any:
         """Return the whole table as one Arrow table."""
         return pa.concat_tables([self._schema.empty_table(), *self])
-
-    def _read_stream(self, path: Path) -> None:
-        with path.open("rb") as file:
-            try:
-                reader = pa.ipc.open_stream(file)  # fails if the head of the stream is missing
-                _refuse_other_form(path, reader.schema)
-                self._batches.extend(reader)  # up to a damaged batch
-                is_whole = not file.read(1)
-            except (pa.ArrowException, OSError):
-                is_whole = False
-        if not is_whole:
-            self.cut.append(path)
 
 
 @contextmanager
@@ -375,7 +369,17 @@ def finish(directory: Path, run: Run) -> Run:
     if not run.again:
         _rewrite(directory, None)
         return run
-    sources = _sources(directory, run)
+    ends: defaultdict[int, set[str]] = defaultdict(set)
+    for record in Tables(directory, ()).events():
+        if record["type"] == "trial" and record.get("state") == "complete":
+            ends[record["trial"]].add(record["node"])
+    # For each repeated phase the trial and phase that replace it.
+    sources = {
+        (trial.again, phase): (trial.id, phase)
+        for trial in run.again
+        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes)
+        for phase in trial.chosen or ()
+    }
     again = [trial.id for trial in run.again]
 
     def split(_table: str, data: Any) -> tuple[Any, Any]:
@@ -398,20 +402,6 @@ def finish(directory: Path, run: Run) -> Run:
     done = replace(run, again=(), remeasured=len(sources), superseded=run.again)
     write_plan(directory, done)
     return done
-
-
-def _sources(directory: Path, run: Run) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return for each phase that was measured again the trial and phase that replace it."""
-    ends: defaultdict[int, set[str]] = defaultdict(set)
-    for record in Tables(directory, ()).events():
-        if record["type"] == "trial" and record.get("state") == "complete":
-            ends[record["trial"]].add(record["node"])
-    return {
-        (trial.again, phase): (trial.id, phase)
-        for trial in run.again
-        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes)
-        for phase in trial.chosen or ()
-    }
 
 
 def join(directory: Path, parts: Sequence[tuple[Path, Callable[[str, Any], Any]]]) -> None:
@@ -480,7 +470,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
         for writer in made.values():
             writer.finish()
         for writer in made.values():
-            writer.place()
+            writer.fresh.replace(writer.path)
         _onto_disk(directory)
     except OSError as error:
         why = error.strerror or error
@@ -503,11 +493,11 @@ class _ParquetWriter:
     """Writer of one Parquet file, which appears only when it is complete."""
 
     def __init__(self, directory: Path, table: str, parts: int) -> None:
-        self._path = parquet_file(directory, table)
-        self._fresh = self._path.with_name(f".{self._path.name}.new")
+        self.path = parquet_file(directory, table)
+        self.fresh = self.path.with_name(f".{self.path.name}.new")
         schema = arrow_schema(table)
         self._schema = schema.with_metadata({**schema.metadata, "parts": str(parts)})
-        self._writer = pq.ParquetWriter(self._fresh, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self.fresh, self._schema, compression="zstd")
         self._waiting: list[Any] = []
 
     def add(self, data: Any) -> None:
@@ -518,18 +508,15 @@ class _ParquetWriter:
     def finish(self) -> None:
         self._write()
         self._writer.close()
-        _onto_disk(self._fresh)
-
-    def place(self) -> None:
-        self._fresh.replace(self._path)
+        _onto_disk(self.fresh)
 
     def drop(self) -> None:
         """Remove the new file if it has not replaced the old one."""
         self._waiting.clear()
-        if self._fresh.exists():
+        if self.fresh.exists():
             with suppress(OSError, pa.ArrowException):
                 self._writer.close()
-            self._fresh.unlink(missing_ok=True)
+            self.fresh.unlink(missing_ok=True)
 
     def _write(self) -> None:
         if self._waiting:
