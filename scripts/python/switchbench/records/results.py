@@ -19,8 +19,6 @@ from .summary_form import SummaryDocument
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .rows import Histogram
-
 
 @dataclass(frozen=True)
 class ResultTable:
@@ -141,28 +139,25 @@ def write_hgrm(results: Results, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, times in sorted(found.items()):
+            # The text form of HdrHistogram's outputPercentileDistribution.
+            lines, passed = [_HGRM_HEAD], 0
+            for ns in sorted(times.times):
+                passed += times.times[ns]
+                share = passed / times.count
+                beyond = f"{1 / (1 - share):14.2f}" if passed < times.count else ""
+                line = f"{ns / 1000:12.3f} {share:14.12f} {passed:10d} {beyond}"
+                lines.append(line.rstrip() + "\n")
+            mean = times.sum_ns / times.count
+            squares = sum(number * (ns - mean) ** 2 for ns, number in times.times.items())
+            mean_us, deviation_us = mean / 1000, math.sqrt(squares / times.count) / 1000
+            highest_us = (times.max_ns or 0) / 1000
+            lines += [
+                f"#[Mean    = {mean_us:12.3f}, StdDeviation   = {deviation_us:12.3f}]\n",
+                f"#[Max     = {highest_us:12.3f}, Total count    = {times.count:12d}]\n",
+                f"#[Buckets = {len(times.times):12d}, SubBuckets     = {64:12d}]\n",
+            ]
             written.append(folder / f"{name}.hgrm")
-            written[-1].write_text(_percentiles(times), "utf-8")
+            written[-1].write_text("".join(lines), "utf-8")
     except OSError as error:
         raise RunError(f"can't write into {folder}: {error.strerror}") from error
     return written
-
-
-def _percentiles(times: Histogram) -> str:
-    """Return the text of times in the form of HdrHistogram's outputPercentileDistribution."""
-    lines, passed = [_HGRM_HEAD], 0
-    for ns in sorted(times.times):
-        passed += times.times[ns]
-        share = passed / times.count
-        beyond = f"{1 / (1 - share):14.2f}" if passed < times.count else ""
-        lines.append(f"{ns / 1000:12.3f} {share:14.12f} {passed:10d} {beyond}".rstrip() + "\n")
-    mean = times.sum_ns / times.count
-    squares = sum(number * (ns - mean) ** 2 for ns, number in times.times.items())
-    deviation = math.sqrt(squares / times.count)
-    highest = times.max_ns or 0
-    lines += [
-        f"#[Mean    = {mean / 1000:12.3f}, StdDeviation   = {deviation / 1000:12.3f}]\n",
-        f"#[Max     = {highest / 1000:12.3f}, Total count    = {times.count:12d}]\n",
-        f"#[Buckets = {len(times.times):12d}, SubBuckets     = {64:12d}]\n",
-    ]
-    return "".join(lines)
