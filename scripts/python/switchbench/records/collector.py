@@ -108,9 +108,6 @@ class _Phase:
         }
 
 
-_BUCKETS = ("bucket", "bucket_count")
-
-
 def _columns(table: str, record: Record) -> Row:
     known = columns_of(table)
     return {key: value for key, value in record.items() if key in known}
@@ -123,7 +120,7 @@ def times_row(record: Record) -> Row:
         record = record | ends | {"count": record["batches"], "lost": None}
     words = (word.partition(":") for word in str(record.get("buckets") or "").split())
     counts = sorted((int(bucket), int(count)) for bucket, _, count in words)
-    own = {name: [one[place] for one in counts] for place, name in enumerate(_BUCKETS)}
+    own = {"bucket": [one[0] for one in counts], "bucket_count": [one[1] for one in counts]}
     return _columns("histograms", record) | own
 
 

@@ -29,8 +29,7 @@ NS_PER_US = 1000.0
 _CUT = "the clocks differ by more than the min delay, so that some delays are negative"
 
 # Layout of the buckets in engine/measure/histogram.h.
-_LINEAR_BITS = 6
-_LINEAR = 1 << _LINEAR_BITS
+_LINEAR = 1 << 6
 BUCKETS = 2240
 
 
@@ -214,9 +213,7 @@ def _is_cut(times: Histogram) -> bool:
     return times.cut_ns is not None or (times.bound_ns != 0 and times.zeros > 0)
 
 
-def phase_latency(
-    flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
-) -> Entry:
+def phase_latency(flows: Mapping[Pair, Times]) -> Entry:
     """Return a phase's latency for the summary: by kind, over all flows, and the worst flow."""
     entry = {}
     for kind in LATENCY_KINDS:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +38,6 @@ GREATEST: Final = 1e15  # max of a figure, so that products stay finite
 Row = dict[str, Any]  # values by key: of a table, a record or a part of the summary
 PhaseData = Mapping[str, "pa.RecordBatch"]  # batches of an ended phase, by table
 
-_NEVER = "never"
 _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
 
 
@@ -58,14 +57,7 @@ def _group(name: str) -> list[ResultColumn]:
     """Return the columns of a group in tables.toml; `sent` and `received` share declarations."""
     if name in ("sent", "received"):
         return [
-            ResultColumn(
-                f"{name}_{one.name}",
-                one.kind,
-                one.unit,
-                one.meaning.format(name),
-                one.null,
-                one.name,
-            )
+            replace(one, name=f"{name}_{one.name}", meaning=one.meaning.format(name), key=one.name)
             for one in _group("both_ends")
         ]
     nulls = _DECLARED["nulls"]
@@ -97,14 +89,10 @@ def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> An
 
 @cache
 def flow_side(side: str) -> dict[str, str]:
-    """Return the columns of one end of a flow by the keys of the flow's record."""
-    verb, first = {"source": ("sent", "role"), "destination": ("received", "")}[side]
-    own = {column.name: column.name for column in _group(side)}
-    return (
-        ({first: first} if first else {})
-        | {column.key: column.name for column in _group(verb)}
-        | own
-    )
+    """Return the columns of one end of a flow by the keys of its record."""
+    found = {"role": "role"} if side == "source" else {}
+    found |= {one.key: one.name for one in _group("sent" if side == "source" else "received")}
+    return found | {one.name: one.name for one in _group(side)}
 
 
 @cache
@@ -126,7 +114,7 @@ def arrow_schema(table: str) -> Any:
         pa.field(
             column.name,
             arrow_type(column.kind),
-            nullable=column.null != _NEVER,
+            nullable=column.null != "never",
             metadata={"unit": column.unit, "meaning": column.meaning, "null": column.null},
         )
         for column in TABLES[table]
