@@ -104,11 +104,9 @@ class LineFile(AbstractContextManager["LineFile"]):
         """Open a file for appending; create it if it is missing."""
         self.path = path
         try:
-            self._file = os.open(
-                self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
-            )
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
-            raise _cannot_write(self.path, error) from error
+            raise _cannot_write(path, error) from error
         try:
             _lock(self._file, path.parent)
         except ConfigurationError:
@@ -277,12 +275,29 @@ PLAN_SCHEMA = "switchbench-plan/3"
 _RUN = TypeAdapter(Run)
 _PART = TypeAdapter(Part)
 _PORTS = TypeAdapter(dict[str, Port])
+_OTHERS = ("searches", "again", "superseded")  # keys of a run with trials outside `trials`
 
 
 def write_plan(directory: Path, run: Run) -> None:
     """Write plan.json; if an error occurs, the old file remains."""
-    packed = _packed(_RUN.dump_python(run, mode="json"))
-    replace_bytes(directory / PLAN, _json({"schema": PLAN_SCHEMA, **packed}, None))
+    packed = _RUN.dump_python(run, mode="json")
+    ports: dict[str, Record] = {}
+    parts: dict[tuple[str, ...], int] = {}
+
+    def named(some: list[Record]) -> list[str]:
+        ports.update((port["name"], port) for port in some)
+        return [port["name"] for port in some]
+
+    site = packed["site"]
+    site["processes"] = [p | {"ports": named(p["ports"])} for p in site["processes"]]
+    site["networks"] = {name: named(some) for name, some in site["networks"].items()}
+    if packed["effective"].get("site") == site["effective"]:
+        del site["effective"]
+    for trial in (*packed["trials"], *(trial for key in _OTHERS for trial in packed[key])):
+        some = [(part["network"], *named(part["ranks"])) for part in trial["parts"]]
+        trial["parts"] = [parts.setdefault(part, len(parts)) for part in some]
+    plan = {"schema": PLAN_SCHEMA, "ports": ports, "parts": list(parts), "run": packed}
+    replace_bytes(directory / PLAN, _json(plan, None))
 
 
 def read_plan(directory: Path) -> Run:
@@ -302,32 +317,6 @@ def read_plan(directory: Path) -> Run:
         raise damaged(file, first_mistake(error)) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise damaged(file, f"{type(error).__name__} {error!s:.100}") from None
-
-
-# --- ports by name -------------------------------------------------------------------------------
-
-
-_OTHERS = ("searches", "again", "superseded")  # keys of a run with trials outside `trials`
-
-
-def _packed(run: Record) -> Record:
-    """Convert a run, given as mappings, to the contents of plan.json."""
-    ports: dict[str, Record] = {}
-    parts: dict[tuple[str, ...], int] = {}
-
-    def named(some: list[Record]) -> list[str]:
-        ports.update((port["name"], port) for port in some)
-        return [port["name"] for port in some]
-
-    site = run["site"]
-    site["processes"] = [p | {"ports": named(p["ports"])} for p in site["processes"]]
-    site["networks"] = {name: named(some) for name, some in site["networks"].items()}
-    if run["effective"].get("site") == site["effective"]:
-        del site["effective"]
-    for trial in (*run["trials"], *(trial for key in _OTHERS for trial in run[key])):
-        some = [(part["network"], *named(part["ranks"])) for part in trial["parts"]]
-        trial["parts"] = [parts.setdefault(part, len(parts)) for part in some]
-    return {"ports": ports, "parts": list(parts), "run": run}
 
 
 def _unpacked(file: Record) -> Run:
