@@ -560,10 +560,24 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     if run.searches:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
-        raise ConfigurationError(
-            f"{directory} is complete: all its trials were measured, so none is left to continue"
-        )
-    _rewrite(directory, lambda table, data: (data.filter(_kept(table, data, run, begun)), None))
+        raise ConfigurationError(f"{directory} is complete: all its trials were measured")
+    here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
+
+    def is_kept(kind: str | None, trial: int | None, repeat: int | None, phase: int | None) -> bool:
+        """Return whether a row belongs to a complete trial or phase of the run."""
+        if trial is None:
+            return kind not in _OF_THE_END
+        left = begun.left.get((trial, repeat or 0))
+        whole = left is not None and phase not in (None, PROBE, *left) and kind != "trial"
+        return (trial, repeat or 0) in here or whole
+
+    def split(table: str, data: Any) -> tuple[Any, None]:
+        types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
+        places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)
+        kept = pa.array([is_kept(*place) for place in places], pa.bool_())
+        return data.filter(kept), None
+
+    _rewrite(directory, split)
     return run, begun
 
 
@@ -593,19 +607,3 @@ def _begun(run: Run, directory: Path) -> Begun:
             if 0 < len(here) < len(every):
                 left[key] = here
     return Begun(frozenset(whole), left)
-
-
-def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:
-    """Return a mask of the rows that belong to complete trials and phases of the run."""
-    here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
-    types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
-    places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)
-
-    def is_kept(kind: str | None, trial: int | None, repeat: int | None, phase: int | None) -> bool:
-        if trial is None:
-            return kind not in _OF_THE_END
-        left = begun.left.get((trial, repeat or 0))
-        whole = left is not None and phase not in (None, PROBE, *left) and kind != "trial"
-        return (trial, repeat or 0) in here or whole
-
-    return pa.array([is_kept(*place) for place in places], pa.bool_())
