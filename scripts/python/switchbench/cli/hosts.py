@@ -43,19 +43,15 @@ def doctor_command(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"can_run": usable, "checks": [asdict(check) for check in checks]})
     else:
-        _show_checks(checks)
+        console = Console(highlight=False, soft_wrap=True)
+        for check in checks:
+            line = Text(f"{check.part:8} ")
+            line.append(f"{check.state:5}", style=_STYLES[check.state])
+            line.append(f"{check.what}: {check.detail}" if check.detail else check.what)
+            console.print(line)
+            if check.remedy:
+                console.print(Text(f"{'':14}-> {check.remedy}"))
     return 0 if usable else CANNOT_RUN
-
-
-def _show_checks(checks: list[doctor.HostCheck]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    for check in checks:
-        line = Text(f"{check.part:8} ")
-        line.append(f"{check.state:5}", style=_STYLES[check.state])
-        line.append(f"{check.what}: {check.detail}" if check.detail else check.what)
-        console.print(line)
-        if check.remedy:
-            console.print(Text(f"{'':14}-> {check.remedy}"))
 
 
 def _compare_hosts(args: argparse.Namespace) -> int:
@@ -66,31 +62,28 @@ def _compare_hosts(args: argparse.Namespace) -> int:
     if args.json:
         print_json(asdict(found))
     else:
-        _show_differences(found.rows, found.silent)
+        console = make_console()
+        rows = [
+            {
+                "part": row.name,
+                "most": row.most,
+                "differ": "; ".join(
+                    f"{folded(host for host, one in row.differ.items() if one == value)}: {value}"
+                    for value in dict.fromkeys(row.differ.values())
+                ),
+            }
+            for row in found.rows
+        ]
+        styles = [_STYLES[doctor.NOTE] if row["differ"] else "" for row in rows]
+        show(make("hosts", "", "", _HOSTS, rows, "none"), console, styles=styles)
+        silent = {host: Answer(NOT_ASKED, [why]) for host, why in found.silent.items()}
+        for line in side_by_side(silent):
+            console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)
         for doubt in found.doubts:
             print(doubt)
     if found.silent:
         return CANNOT_RUN
     return 0 if found.is_alike else DIFFERENT
-
-
-def _show_differences(rows: Sequence[doctor.HostComparison], silent: Mapping[str, str]) -> None:
-    console = make_console()
-    lines = [
-        {
-            "part": row.name,
-            "most": row.most,
-            "differ": "; ".join(
-                f"{folded(host for host, value in row.differ.items() if value == found)}: {found}"
-                for found in dict.fromkeys(row.differ.values())
-            ),
-        }
-        for row in rows
-    ]
-    styles = [_STYLES[doctor.NOTE] if line["differ"] else "" for line in lines]
-    show(make("hosts", "", "", _HOSTS, lines, "none"), console, styles=styles)
-    for line in side_by_side({host: Answer(NOT_ASKED, [why]) for host, why in silent.items()}):
-        console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)
 
 
 # --- push -----------------------------------------------------------------------------------------
@@ -124,27 +117,19 @@ _BIND_LIMIT_S = 120.0  # time limit for one host, with time for drivers and link
 def bind_command(args: argparse.Namespace) -> int:
     """Bind the PCI ports of a site's hosts to DPDK; return the highest exit status of a host."""
     site = load_site(args)
-    return _show_answers(carry_out(site, bind_orders(site, args.nodes)))
-
-
-def bind_orders(site: Site, hosts: str | None) -> dict[str, list[str]]:
-    """Return the arguments of port_binding.py that bind the PCI ports of hosts, by host."""
     wanted = site.effective.get("bind")
     if wanted is None:
         raise ConfigurationError(
             "bind: the site has no driver: add `bind: {driver: vfio-pci}` to the site"
         )
     orders = {}
-    for process in chosen(site, hosts):
+    for process in chosen(site, args.nodes):
         devices = [port.engine["pci"] for port in process.ports if "pci" in port.engine]
         if devices:
             orders[process.name] = ["bind", *dict.fromkeys(devices), "--driver", wanted["driver"]]
     if not orders:
-        raise ConfigurationError(
-            "bind: none of the chosen hosts has a port with `pci`: set the PCI address of each "
-            "port to bind in the site"
-        )
-    return orders
+        raise ConfigurationError("bind: none of these hosts has a port with `pci`")
+    return _show_answers(carry_out(site, orders))
 
 
 def carry_out(
