@@ -94,7 +94,14 @@ def campaign_command(args: argparse.Namespace) -> int:
     """Begin or continue a campaign; return the exit status of all rounds together."""
     campaign = _resume(args) if args.conf and args.conf.is_dir() else _begin(args)
     if args.plan:
-        _print_plan(campaign)
+        rounds = campaign.progress.rounds
+        more = " and more, which depend on the results" if campaign.device.chain else ""
+        each = f"{format.human(campaign.run.expected_s)} each; {campaign.progress.done} done"
+        print(f"{format.of(len(rounds), 'round')}{more}, {each}")
+        for number, (before, places) in enumerate(pairwise([rounds[0], *rounds]), start=1):
+            print(f"round {number}: {', '.join(f'{a} in {b}' for a, b in places.items())}")
+            for line in planned.moves(campaign.device, before, places):
+                print(f"  {line}")
         return 0
     while campaign.left:
         if not _cable(campaign):
@@ -166,17 +173,6 @@ def _resume(args: argparse.Namespace) -> Campaign:
     return Campaign(path, run, run.site.device, progress)
 
 
-def _print_plan(campaign: Campaign) -> None:
-    rounds = campaign.progress.rounds
-    more = " and more, which depend on the results" if campaign.device.chain else ""
-    each = f"{format.human(campaign.run.expected_s)} each; {campaign.progress.done} done"
-    print(f"{format.of(len(rounds), 'round')}{more}, {each}")
-    for number, (before, places) in enumerate(pairwise([rounds[0], *rounds]), start=1):
-        print(f"round {number}: {', '.join(f'{a} in {b}' for a, b in places.items())}")
-        for line in planned.moves(campaign.device, before, places):
-            print(f"  {line}")
-
-
 # --- cables ---------------------------------------------------------------------------------------
 
 
@@ -221,7 +217,15 @@ def _measure(campaign: Campaign) -> None:
     progress = campaign.progress
     folder = campaign.folder(progress.done + 1)
     document = read_file(campaign.directory / CONFIGURATION).data
-    _place(document["site"], campaign, progress.rounds[progress.done])
+    site: dict[str, Any] = document["site"]
+    for port in campaign.run.site.ports:  # the round's port of the device for each host port
+        where = progress.rounds[progress.done][port.name]
+        if "lab" in site:
+            own = site.setdefault("overrides", {})
+            own[port.host] = {**own.get(port.host, {}), "port": where}
+        else:
+            wiring = {port.name: [campaign.device.name, where]}
+            site["wiring"] = {**(site.get("wiring") or {}), **wiring}
     conf = folder.with_suffix(".yaml")
     RunDirectory(campaign.directory, begun=True).write_document(conf.name, document)
     if folder.exists():  # an interrupted round: its measurements are kept
@@ -248,18 +252,6 @@ def _measure(campaign: Campaign) -> None:
     campaign.write()
     if campaign.left and not campaign.run.site.launcher.in_lab:
         _judge(campaign)
-
-
-def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> None:
-    """Set the device port of each host port in the configuration of a site."""
-    for port in campaign.run.site.ports:
-        where = places[port.name]
-        if "lab" in site:
-            own = site.setdefault("overrides", {})
-            own[port.host] = {**own.get(port.host, {}), "port": where}
-        else:
-            wiring = {port.name: [campaign.device.name, where]}
-            site["wiring"] = {**(site.get("wiring") or {}), **wiring}
 
 
 def _is_measured(folder: Path, status: int) -> bool:
