@@ -7,7 +7,6 @@ import argparse
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,8 +36,7 @@ def plan_command(args: argparse.Namespace) -> int:
                 "--job: not possible for a suite, which chooses its loads while it runs: write "
                 "`tests` with fixed loads"
             )
-        chosen = "adaptive: starts at the loads below"
-        print(f"suite {run.suite}: {chosen}", file=sys.stderr)
+        print(f"suite {run.suite}: adaptive: starts at the loads below", file=sys.stderr)
         times = zip(run.searches, run.estimates_s, strict=True)
         trials = tuple(replace(trial, expected_s=took_s) for trial, took_s in times)
         run = replace(run, trials=trials, searches=(), estimates_s=())
@@ -68,50 +66,22 @@ def init_command(args: argparse.Namespace) -> int:
     args.file = args.file or Path("switchbench.yaml")
     if args.file.exists():
         raise ConfigurationError(f"{args.file} exists already: name another file")
-    text = _document(args, _answered(args))
-    write(args.file, text)
-    try:
-        compile_run(read(args.file))
-    except ConfigurationError:
-        args.file.unlink()
-        raise
-    print(f"{args.file}: see it with `switchbench plan {args.file}`, then run it")
-    return 0
-
-
-def _answered(args: argparse.Namespace) -> dict[str, str]:
-    """Return the options that set keys of the configuration; ask the user for a missing site."""
+    # The options that set keys; those for a site that are missing are asked for.
     given = {"--transport": _UNPRIVILEGED, **dict(args.options)}
-    if SITE_OPTIONS & given.keys():
-        return given
-    if not sys.stdin.isatty():
-        raise ConfigurationError(
-            "init: the network is not named, and there is no terminal to ask: give --lab NAME, or "
-            "--hosts SET with --iface NAME"
-        )
-    given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
-    if given["--hosts"]:
-        given["--iface"] = _ask("Interface under test of these hosts, e.g. enp3s0")
-    else:
-        given["--lab"] = "one-switch"
-    if "--transport" not in dict(args.options):
-        names = _ask("Transports, from dpdk, packet, tcp, udp and verbs (default: tcp)")
-        given["--transport"] = names.replace(" ", "") or _UNPRIVILEGED
-    args.accept = args.accept or _ask("Required percent of line rate at each port (empty: none)")
-    return {option: text for option, text in given.items() if text}
-
-
-def _ask(question: str) -> str:
-    try:
-        return input(f"{question}: ").strip()
-    except EOFError:
-        raise ConfigurationError(
-            "init: the input ended before the answers: give --lab NAME, or --hosts SET --iface NAME"
-        ) from None
-
-
-def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
-    """Return the text of the new configuration, from the arguments and the options `given`."""
+    if not SITE_OPTIONS & given.keys():
+        if not sys.stdin.isatty():
+            raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
+        given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
+        if given["--hosts"]:
+            given["--iface"] = _ask("Interface under test of these hosts, e.g. enp3s0")
+        else:
+            given["--lab"] = "one-switch"
+        if "--transport" not in dict(args.options):
+            names = _ask("Transports, from dpdk, packet, tcp, udp and verbs (default: tcp)")
+            given["--transport"] = names.replace(" ", "") or _UNPRIVILEGED
+        question = "Required percent of line rate at each port (empty: none)"
+        args.accept = args.accept or _ask(question)
+        given = {option: text for option, text in given.items() if text}
     made = document_of(None, list(given.items())).data
     site, named = made["site"], made["transports"]
     expect = ""
@@ -122,13 +92,30 @@ def _document(args: argparse.Namespace, given: Mapping[str, str]) -> str:
                 f"--accept {args.accept}: give a percentage above 0 and up to 100, e.g. 94%"
             )
         number = f"{share:f}"
-        counted = (one.name for one in transports.TRANSPORTS if one.frames and one.name in named)
         loss = "".join(
-            _PARTS["loss"].format(transport=name, where=f"{{transport: {name}}}")
-            for name in counted
+            _PARTS["loss"].format(transport=one.name, where=f"{{transport: {one.name}}}")
+            for one in transports.TRANSPORTS
+            if one.frames and one.name in named
         )
         expect = _PARTS["expect"].format(percent=f"{number} %", number=number, loss=loss)
-    return _PARTS["text"].format(site=_flow(site), transports=_flow(named), expect=expect)
+    text = _PARTS["text"].format(site=_flow(site), transports=_flow(named), expect=expect)
+    write(args.file, text)
+    try:
+        compile_run(read(args.file))
+    except ConfigurationError:
+        args.file.unlink()
+        raise
+    print(f"{args.file}: see it with `switchbench plan {args.file}`, then run it")
+    return 0
+
+
+def _ask(question: str) -> str:
+    try:
+        return input(f"{question}: ").strip()
+    except EOFError:
+        raise ConfigurationError(
+            "init: the input ended before the answers: give --lab NAME, or --hosts SET --iface NAME"
+        ) from None
 
 
 def _flow(value: object) -> str:
