@@ -36,12 +36,7 @@ from ..base.model import DeviceReset, Run, Trial
 from ..plan.chosen import locating_trial, subtest_of, trials_again
 from ..plan.documents import KEY_BYTES, PROTOCOL, trial_document
 from ..records.collector import Collector, Expected, is_event
-from ..records.directory import (
-    NODES_LOG,
-    LineFile,
-    RunDirectory,
-    write_plan,
-)
+from ..records.directory import NODES_LOG, LineFile, RunDirectory, write_plan
 from ..records.rows import PhaseRows
 from ..records.schema import REPEATS, DamagedRecord, Record, parse
 from ..records.store import Begun, TableWriter
@@ -201,7 +196,17 @@ class Controller:
                 self._search()
             else:
                 self._measure()
-            self._dismiss()
+            # All nodes end in order.
+            self._watcher.stage("ending the nodes")
+            self._nodes.send("quit", True)
+            open_outputs = self._nodes.open_outputs
+            self._nodes.wait(lambda node: node.name not in open_outputs, "to end", QUIT_TIMEOUT_S)
+            if self._unreachable:
+                raise RunError(unreachable(self._unreachable))
+            self._nodes.wait_for_ends(QUIT_TIMEOUT_S)
+            for node in nodes:
+                if node.popen.returncode != 0:
+                    raise RunError(f"{node.place} {self._how(node)}")
         except MissedError:
             self._ending = True
             self._outcome.fail(self._most_missed())
@@ -211,23 +216,17 @@ class Controller:
             self._ending = True
             self._keep(self._tables.flush)  # first, because ending a silent node takes seconds
             self._nodes.close()
-            self._name_the_cause()
-
-    def _name_the_cause(self) -> None:
-        """Report how the missing node ended, in place of other nodes' reports that it is missing.
-
-        Other nodes may report a missing node before its connection shows how it ended. A hanging
-        node is ended by the controller's signal, which is not the cause.
-        """
-        node = self._missed
-        if node is None or node.signalled:
-            return
-        status = node.popen.returncode
-        lost = self._launcher.lost(node.name, status, node.last_words)
-        if lost is None and status is not None and status < 0:  # a signal, not the controller's
-            lost = node.ended_how()
-        if lost is not None:
-            self._outcome.faults[0] = f"{node.place} {lost}"
+            # A lost node, not the nodes that miss it, is the reason for the run's end. Others may
+            # report it before its connection shows how it ended. A hanging node ends by our own
+            # signal, which is not the cause.
+            missed = self._missed
+            if missed is not None and not missed.signalled:
+                status = missed.popen.returncode
+                lost = self._launcher.lost(missed.name, status, missed.last_words)
+                if lost is None and status is not None and status < 0:  # killed by this controller
+                    lost = missed.ended_how()
+                if lost is not None:
+                    self._outcome.faults[0] = f"{missed.place} {lost}"
 
     def _idle(self) -> None:
         """Check for signals, write buffered events and update the display during a wait.
@@ -251,7 +250,12 @@ class Controller:
         self._nodes.send("job", dict(self._job))
         self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
         hellos = [node.records["hello"] for node in self._nodes.nodes]
-        check_protocol(hellos)
+        for hello in hellos:
+            if hello.get("protocol") != PROTOCOL:
+                raise ConfigurationError(
+                    f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
+                    f"{PROTOCOL}: install the same version of Switchbench on both"
+                )
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
         self._watcher.stage("first barrier")
@@ -282,22 +286,18 @@ class Controller:
                 self._add(replace(self._run, again=(*self._run.again, trial)), trial)
                 self._send(trial)
             self._await_trials()
-        if self._run.locate_s is not None:
-            self._locate(self._run.locate_s)
-
-    def _locate(self, left_s: float) -> None:
-        """Run trials that distinguish suspected faults, while a trial can help and time is left."""
-        tried = []
-        while (test := self.summary.locator.location()["next_test"]) is not None:
+        # Trials that distinguish suspects, until one remains or the time is up.
+        left_s, tried = self._run.locate_s, []
+        while left_s is not None and (test := self.summary.locator.location()["next_test"]):
             flows = test["flows"]
-            trial = locating_trial(self._run, flows, test["transport"], test["load"])
-            if trial is None or flows in tried or trial.expected_s > left_s:
-                return
+            chosen = locating_trial(self._run, flows, test["transport"], test["load"])
+            if chosen is None or flows in tried or chosen.expected_s > left_s:
+                break
             tried.append(flows)
-            left_s -= trial.expected_s
+            left_s -= chosen.expected_s
             self._watcher.stage(f"locating: {test['why']}")
-            self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
-            self._send(trial)
+            self._add(replace(self._run, trials=(*self._run.trials, chosen)), chosen)
+            self._send(chosen)
             self._await_trials()
 
     def _search(self) -> None:
@@ -364,23 +364,7 @@ class Controller:
             lambda node: node.trials_ended >= self._sent - behind, "to end its trials", limit_s
         )
 
-    def _dismiss(self) -> None:
-        """Send `quit` to all nodes and wait for their end.
-
-        Raise RunError for pairs of ports without connectivity, and for nodes that failed.
-        """
-        self._watcher.stage("ending the nodes")
-        nodes = self._nodes
-        nodes.send("quit", True)
-        nodes.wait(lambda node: node.name not in nodes.open_outputs, "to end", QUIT_TIMEOUT_S)
-        if self._unreachable:
-            raise RunError(unreachable(self._unreachable))
-        nodes.wait_for_ends(QUIT_TIMEOUT_S)
-        for node in nodes.nodes:
-            if node.popen.returncode != 0:
-                raise RunError(f"{node.place} {self._how(node)}")
-
-    # --- records and logs of nodes -----------------------------------------------------------
+    # --- what nodes say ----------------------------------------------------------------------
 
     def _take_record(self, node: Node, line: bytes) -> None:
         """Parse a line of a node's standard output, and store and handle its record."""
@@ -389,7 +373,23 @@ class Controller:
             if record.get("node") != node.name:
                 raise DamagedRecord(f"the record has another node's name, {record.get('node')!r}")
             self._expected.check(record)
-            self._take_checked(record)
+            # Its phases go to the tables, and completed phases to the summary.
+            for phase in self._collector.take(record):
+                self._keep(self._tables.add_phase, phase)
+                self.summary.take_phase(PhaseRows.of(phase))
+            if record["type"] == "progress":
+                # The first report of a phase's new step: rates are live.
+                keys = ("type", "node", "trial", "repeat", "phase")
+                event, step = {key: record.get(key) for key in keys}, record.get("step")
+                moment = (event["trial"], event["repeat"], event["phase"])
+                if self._steps.get(step) != moment:
+                    self._steps[step] = moment
+                    self._keep(self._tables.add_event, event | {"step": step})
+            elif is_event(record):
+                self._keep(self._tables.add_event, record)
+                self.summary.take(record)
+            if record["type"] == "trial":
+                self.summary.close_ended()
             self._watcher.record(record)
         except DamagedRecord as error:
             self._fault(RunError(f"{node.place} wrote an invalid record: {line[:120]!r}: {error}"))
@@ -414,25 +414,6 @@ class Controller:
             self._missing.setdefault(node.name, record)
             if not self._ending:
                 raise self._missing_of(record)
-
-    def _take_checked(self, record: Record) -> None:
-        """Write a record's phases to the tables, and pass completed phases to the summary."""
-        for phase in self._collector.take(record):
-            self._keep(self._tables.add_phase, phase)
-            self.summary.take_phase(PhaseRows.of(phase))
-        if record["type"] == "progress":
-            # Only the first report of each step is stored; the others only update live rates.
-            step = record.get("step")
-            event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
-            moment = (event["trial"], event["repeat"], event["phase"])
-            if self._steps.get(step) != moment:
-                self._steps[step] = moment
-                self._keep(self._tables.add_event, event | {"step": step})
-        elif is_event(record):
-            self._keep(self._tables.add_event, record)
-            self.summary.take(record)
-        if record["type"] == "trial":
-            self.summary.close_ended()
 
     def _take_log(self, node: Node, line: bytes) -> None:
         """Write a line of a node's standard error to the log of the run's nodes."""
@@ -533,16 +514,6 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
         except (CryptoError, ValueError) as error:
             raise RunError(f"{hello['node']} sent no valid public key: {error}") from error
     return {"addresses": [hello["control"] for hello in hellos], "sealed_keys": sealed}
-
-
-def check_protocol(hellos: Iterable[Record]) -> None:
-    """Raise ConfigurationError for a node whose protocol version differs from this command's."""
-    for hello in hellos:
-        if hello.get("protocol") != PROTOCOL:
-            raise ConfigurationError(
-                f"{hello['node']} uses protocol version {hello.get('protocol')}, but this command "
-                f"uses {PROTOCOL}: install the same version of Switchbench on both"
-            )
 
 
 def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
