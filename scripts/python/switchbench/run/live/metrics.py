@@ -168,8 +168,7 @@ class StateCollector(Collector):
             found.add_metric((kind,), kinds[kind])
         yield found
         yield from _families("run", (), {(): _of_run(state)})
-        every = state.ports.values()
         ports: dict[tuple[str, ...], _Figures] = {
-            (port.name, port.node, port.network): _of_port(port) for port in every
+            (port.name, port.node, port.network): _of_port(port) for port in state.ports.values()
         }
         yield from _families("port", ("port", "node", "network"), ports)

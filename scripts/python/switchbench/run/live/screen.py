@@ -69,9 +69,8 @@ class Terminal(View):
         self._live.refresh()
 
     def turn(self) -> None:
-        """Draw the screen again after an interval, or when the terminal's size has changed."""
-        is_due = time.monotonic() - self._drawn_s >= _REFRESH_S
-        if is_due or self._console.size != self._size:
+        """Draw again after an interval, or when the terminal's size has changed."""
+        if time.monotonic() - self._drawn_s >= _REFRESH_S or self._console.size != self._size:
             self.stage()
 
     def close(self) -> None:
@@ -175,21 +174,23 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines of the screen, cut to the terminal's size."""
         width, height = options.max_width, options.height or console.height
-        lines = self._lines(width, height)[:height]
+        head = self._head(width)
+        below = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
+        room = height - len(head) - len(below) - 2  # the table's heading, and the foot
+        if self._state.trial is not None and room >= 1:
+            ports = self._state.ports.values()
+            shown = f"{room} of {len(ports)} ports, " if room < len(ports) else ""
+            suspects = any(port.suspect for port in ports)
+            mark = f"; {_SUSPECT} a fault is suspected there" if suspects else ""
+            foot = Text(f"{shown}the worst first; Ctrl-C end{mark}", "dim")
+            below = [*self._table(room, width), *below, foot]
+        lines = [*head, *below][:height]
         for number, line in enumerate(lines, start=1):
             if options.ascii_only:
                 line.plain = line.plain.translate(_ASCII)
             line.truncate(width)
             line.end = "\n" if number < len(lines) else ""
             yield line
-
-    def _lines(self, width: int, height: int) -> list[Text]:
-        head = self._head(width)
-        found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
-        room = height - len(head) - len(found) - 2  # the table's heading, and the foot
-        if self._state.trial is None or room < 1:
-            return head + found
-        return [*head, *self._table(room, width), *found, self._foot(room)]
 
     def _head(self, width: int) -> list[Text]:
         state = self._state
@@ -251,12 +252,6 @@ class Screen:
         told = sentences[: most - 2] + events[::-1]
         title = f"{format.of(len(sentences), 'finding')}, {format.of(len(events), 'event')}"
         return [Text(), Text(title, "bold"), *map(Text, told[: most - 2])]
-
-    def _foot(self, room: int) -> Text:
-        ports = self._state.ports.values()
-        shown = f"{room} of {len(ports)} ports, " if room < len(ports) else ""
-        mark = f"; {_SUSPECT} a fault is suspected there" if any(p.suspect for p in ports) else ""
-        return Text(f"{shown}the worst first; Ctrl-C end{mark}", "dim")
 
 
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:

@@ -166,8 +166,15 @@ class RunState:
     def take(self, record: Record) -> PhaseLoss | None:
         """Handle a record; return the losses of a phase that it completes on all nodes."""
         kind = record["type"]
-        if kind == "progress":
-            self._take_progress(record)
+        if kind == "progress" and self._enter(record):
+            self.step = record.get("step") or ""
+            in_window = self.step == "window"
+            for name, *rates in record.get("ports") or ():
+                port = self.ports[name]
+                port.step = self.step
+                if in_window or not port.settled:
+                    port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
+                    port.settled = in_window
         elif kind == "phase":
             return self._take_phase(record)
         elif kind == "trial":
@@ -197,18 +204,6 @@ class RunState:
             port.suspect = suspects.get(name, "")
         ended_s = time.monotonic()
         self._findings_s = ended_s + max(_FINDINGS_S, (ended_s - now_s) / _FINDINGS_SHARE)
-
-    def _take_progress(self, record: Record) -> None:
-        if not self._enter(record):
-            return
-        self.step = record.get("step") or ""
-        in_window = self.step == "window"
-        for name, *rates in record.get("ports") or ():
-            port = self.ports[name]
-            port.step = self.step
-            if in_window or not port.settled:
-                port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
-                port.settled = in_window
 
     def _take_phase(self, record: Record) -> PhaseLoss | None:
         if record["phase"] < 0:  # the connectivity check
@@ -245,7 +240,16 @@ class RunState:
         if trial is not self.trial:
             if self._ended[key]:
                 return False  # a late record of an ended trial
-            self._begin(trial)
+            if self.trial is not None and self.trial.search != trial.search:
+                self._search_began_s = time.monotonic()
+            self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
+            for port in self.ports.values():
+                port.rest(0)
+            for part in trial.parts:
+                carrier = trial.of(part.network).transport
+                for rank in part.ranks:
+                    port = self.ports[rank.name]
+                    port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
         phase: int = max(0, record["phase"])
         self.phase = max(self.phase, phase)
         for port in self._of_node[record["node"]]:
@@ -253,19 +257,7 @@ class RunState:
                 port.rest(phase)
         return phase == self.phase
 
-    def _begin(self, trial: Trial) -> None:
-        if self.trial is not None and self.trial.search != trial.search:
-            self._search_began_s = time.monotonic()
-        self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
-        for port in self.ports.values():
-            port.rest(0)
-        for part in trial.parts:
-            carrier = trial.of(part.network).transport
-            for rank in part.ranks:
-                port = self.ports[rank.name]
-                port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
-
-    # --- derived values ----------------------------------------------------------------------
+    # --- what they amount to -----------------------------------------------------------------
 
     @property
     def left_s(self) -> float:
