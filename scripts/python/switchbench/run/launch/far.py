@@ -86,14 +86,7 @@ def pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
-    """Return the lines that a process has written on standard error so far."""
-    log = pipe_of(popen.stderr)
-    os.set_blocking(log.fileno(), False)
-    return (log.read() or b"").decode(errors="replace").splitlines()
-
-
-_LEAVE_S = 2.0  # time for a connection's process to end before it is killed
+_LEAVE_S = 2.0  # for a connection to end before it is killed
 
 
 def end(popens: Iterable[subprocess.Popen[bytes]]) -> None:
@@ -261,13 +254,12 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
     With `announced`, the engine first prints its version. By `exec`, no shell remains, and the
     engine's exit status is the command's.
     """
-    how = "sudo" if privilege == "sudo" else "none"
     if engine == ENGINE:
         find = _FIND if privilege == "none" else _FIND_SHARED
     else:
         find = f"e={shlex.quote(engine)}; "
-    first = f"{_ASK[how]} && " if announced else ""
-    return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
+    first = f"{_ASK[privilege]} && " if announced else ""
+    return ["sh", "-c", f"{find}{first}exec {_RUN[privilege]}", "sh", *words]
 
 
 # --- launchers ------------------------------------------------------------------------------------
@@ -372,8 +364,11 @@ class FarLauncher(Launcher):
                 return self.lack(host, Answer(0, text.decode(errors="replace").splitlines()))
         with suppress(subprocess.TimeoutExpired):
             popen.wait(_LEAVE_S if is_over else 0)
-        lines = text.decode(errors="replace").splitlines()
-        return self.lack(host, Answer(popen.poll(), lines, last_words(popen)))
+        status, lines = popen.poll(), text.decode(errors="replace").splitlines()
+        log = pipe_of(popen.stderr)
+        os.set_blocking(log.fileno(), False)  # for the lines so far
+        errors = (log.read() or b"").decode(errors="replace").splitlines()
+        return self.lack(host, Answer(status, lines, errors))
 
     def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Return the node process that `gather` started for a process of the site."""
