@@ -45,7 +45,7 @@ from ..records.directory import (
     write_plan,
 )
 from ..records.store import Begun, finish, resume
-from ..records.summary_form import Entry, SummaryDocument
+from ..records.summary_form import Entry
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from ..run.controller import Controller, Outcome
@@ -70,8 +70,20 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
     With `watched`, repeat the configuration's only trial until Ctrl-C.
     """
     begun = None
-    if args.begun is not None:
-        run, begun = _resume(args)
+    if args.begun is not None:  # with the hosts that the run began with
+        others = {"CONF": args.conf, **dict(args.options)}
+        others |= {"--budget": args.budget, "--out": args.out}
+        for option, value in others.items():
+            if value:
+                raise ConfigurationError(
+                    f"--continue: the run continues with the options of {args.begun}: leave out "
+                    f"{option}"
+                )
+        run, begun = resume(args.begun)
+        run = replace(run, on_missing="stop")
+        if run.suite is None or begun.whole:
+            whole = format.of(len(begun.whole), "trial")
+            print(f"whole in {args.begun}: {whole}", file=sys.stderr)
     else:
         run = common.load_runnable(args)
     if watched:
@@ -106,15 +118,10 @@ def run_command(args: argparse.Namespace, watched: bool = False) -> int:
 def watch_command(args: argparse.Namespace) -> int:
     """Repeat one short trial until Ctrl-C; return the exit status of its summary."""
     usual = vars(build_parser(["run"]).parse_args(["run"]))
-    own = vars(args) | {"options": [*_WATCH, *args.options]}
+    keys = ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
+    # The user's own --set overrides these.
+    own = vars(args) | {"options": [*(("--set", key) for key in keys), *args.options]}
     return run_command(argparse.Namespace(**usual | own), watched=True)
-
-
-# Keys that `watch` sets, unless the user sets them by --set.
-_WATCH = [
-    ("--set", text)
-    for text in ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
-]
 
 
 def _watched(run: Run) -> Run:
@@ -131,22 +138,6 @@ def _watched(run: Run) -> Run:
             "with `shared: true` and a low load (doc/reference/safety.md)"
         )
     return replace(run, on_missing="stop", locate_s=None)
-
-
-def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
-    """Return the run that --continue names, and the part of it that was measured."""
-    others = {"CONF": args.conf, **dict(args.options)}
-    others |= {"--budget": args.budget, "--out": args.out}
-    for option, value in others.items():
-        if value:
-            raise ConfigurationError(
-                f"--continue: the run continues with the options of {args.begun}: leave out "
-                f"{option}"
-            )
-    run, begun = resume(args.begun)
-    if run.suite is None or begun.whole:
-        print(f"whole in {args.begun}: {format.of(len(begun.whole), 'trial')}", file=sys.stderr)
-    return replace(run, on_missing="stop"), begun
 
 
 class _Measurement:
@@ -176,7 +167,16 @@ class _Measurement:
         except SwitchbenchError:
             self.directory.discard_if_unused()
             raise
-        self.started, self.began_s, self.machine = datetime.now(UTC), time.monotonic(), _machine()
+        self.started, self.began_s = datetime.now(UTC), time.monotonic()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        models = [one.partition(":")[2].strip() for one in lines if one.startswith("model name")]
+        self.machine = {
+            "host": platform.node(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cpus": len(os.sched_getaffinity(0)),
+            "cpu": next(iter(models), None),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        }
         if self.begun is not None:
             told = load_summary(self.path)["run"]
             self.started = datetime.fromisoformat(told["started"])
@@ -267,7 +267,22 @@ class _Measurement:
 
         A failure to write one of them does not prevent the others.
         """
-        args, result = self.args, self._summarize(outcome)
+        args = self.args
+        about = self._about(round(self.before_s + time.monotonic() - self.began_s, 3))
+        clauses = self.run.expectations
+        changed = changed_clauses(clauses_sha256(clauses) if clauses else None, self.path)
+        if changed:
+            outcome.fail(RunError(changed))
+        try:
+            summary = gather(finish(self.path, self.run), self.path)
+        except Exception as error:  # invalid records, a full disk, too little memory
+            outcome.fail(RunError(str(error) or type(error).__name__))
+            summary = Summary(self.run)  # without trials
+        result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
+        try:
+            self.directory.write_summary(result)
+        except SwitchbenchError as error:  # a full disk: the first summary stays
+            outcome.fail(error)
         try:
             if args.json:
                 common.print_json(result)
@@ -281,7 +296,17 @@ class _Measurement:
             reason = str(error) or type(error).__name__
             print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
         if asked.name is None:
-            self._write_report()
+            try:
+                from ..render.report import build
+
+                report = build.write(self.path)
+            except (Exception, KeyboardInterrupt) as error:  # the run keeps its status
+                again = f"switchbench report {shlex.quote(str(self.path))}"
+                reason = str(error) or type(error).__name__
+                print(f"no report.html was made: {reason}; `{again}` makes it", file=sys.stderr)
+            else:
+                if not args.quiet:
+                    print(f"report     {report}", file=sys.stderr)
         else:
             print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
         try:
@@ -292,42 +317,6 @@ class _Measurement:
             common.say_error(fault, "run")
         return outcome.status or int(result["exit_status"])
 
-    def _summarize(self, outcome: Outcome) -> SummaryDocument:
-        """Write the summary of the run and return it; without trials if the tables are unreadable.
-
-        Unreadable tables and changed clauses become faults of the run.
-        """
-        about = self._about(round(self.before_s + time.monotonic() - self.began_s, 3))
-        clauses = self.run.expectations
-        changed = changed_clauses(clauses_sha256(clauses) if clauses else None, self.path)
-        if changed:
-            outcome.fail(RunError(changed))
-        try:
-            summary = gather(finish(self.path, self.run), self.path)
-        except Exception as error:  # invalid records, a full disk, too little memory
-            outcome.fail(RunError(str(error) or type(error).__name__))
-            summary = Summary(self.run)
-        result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
-        try:
-            self.directory.write_summary(result)
-        except SwitchbenchError as error:  # a full disk: the first summary stays
-            outcome.fail(error)
-        return result
-
-    def _write_report(self) -> None:
-        """Write report.html; on failure, print a sentence and keep the run's exit status."""
-        try:
-            from ..render.report import build
-
-            path = build.write(self.path)
-        except (Exception, KeyboardInterrupt) as error:
-            again = f"switchbench report {shlex.quote(str(self.path))}"
-            reason = str(error) or type(error).__name__
-            print(f"no report.html was made: {reason}; `{again}` makes it", file=sys.stderr)
-        else:
-            if not self.args.quiet:
-                print(f"report     {path}", file=sys.stderr)
-
 
 def announce(run: Run) -> None:
     """Print the trials, ports and expected duration of a run on standard error."""
@@ -335,25 +324,12 @@ def announce(run: Run) -> None:
     trials = format.of(len(run.trials), "trial")
     if run.searches:
         trials = "1 search" if len(run.searches) == 1 else f"{len(run.searches)} searches"
-    tests = f"{trials} on {ports}"
-    print(f"{tests}, about {format.human(run.expected_s)}", file=sys.stderr)
+    print(f"{trials} on {ports}, about {format.human(run.expected_s)}", file=sys.stderr)
     if run.suite is not None and not run.site.launcher.in_lab:
         print(NOT_IN_PRODUCTION, file=sys.stderr)
     if run.expectations:
         clauses = format.of(len(run.expectations), "clause")
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
-
-
-def _machine() -> Entry:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "host": platform.node(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpus": len(os.sched_getaffinity(0)),
-        "cpu": next(iter(models), None),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-    }
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> None:
