@@ -7,13 +7,11 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from ..analysis.summary import gather
 from ..base import format, quantities
@@ -170,33 +168,8 @@ def predict_command(args: argparse.Namespace) -> int:
             "trials": [_prediction(one) for one in found],
             "not_predicted": [{"settings": excluded, "of": _SCHEDULES}] if excluded else [],
         })  # fmt: skip
-    else:
-        _show_rates(found, make_console())
-        if excluded:
-            make_console().print(f"not predicted: {format.of(excluded, 'setting')} of {_SCHEDULES}")
-    return 0
-
-
-_RATES = Spec(
-    "rates", "Rates at layer 1", "",
-    (
-        count("trial", "trial"), text("pattern", "words"), text("transport", "transport"),
-        text("model", "model"), count("flows", "flows"),
-        *(Column(name, f"{name}_bps", unit="Mbit/s") for name in ("min", "mean", "max")),
-        Column("within 10 %", "close", "percent", "% of flows", seldom=True),
-        Column("mean error", "mean_error", "percent", "%", seldom=True),
-        Column("worst", "worst_error", "signed", "%", seldom=True),
-        text("measured", "why", seldom=True),
-    ),
-    (),
-)  # fmt: skip
-
-
-def _show_rates(found: Sequence[PredictedTrial], console: Console) -> None:
-    """Print the predicted rates, and the number of flows without a measured rate.
-
-    One row per model, the best first; models with equal figures share a row.
-    """
+        return 0
+    # One row per model, the best first; models with equal figures share a row.
     rows: dict[str, dict[str, Any]] = {}
     for one in found:
         trial = one.trial
@@ -218,11 +191,30 @@ def _show_rates(found: Sequence[PredictedTrial], console: Console) -> None:
                      for key, each in row.items()}  # fmt: skip
             same = rows.setdefault(repr(shown), row)
             same["model"] = ", ".join(filter(None, (same.get("model"), model)))
+    console = make_console()
     show(_RATES.on_terminal(rows.values()), console, _RATES.title)
     for one in found:
         if 0 < one.known < one.trial.flows:
             left = f"{one.trial.flows - one.known} of {one.trial.flows} flows"
             note_lines(console, f"trial {one.trial.id}: {left} have no measured rate")
+    if excluded:
+        console.print(f"not predicted: {format.of(excluded, 'setting')} of {_SCHEDULES}")
+    return 0
+
+
+_RATES = Spec(
+    "rates", "Rates at layer 1", "",
+    (
+        count("trial", "trial"), text("pattern", "words"), text("transport", "transport"),
+        text("model", "model"), count("flows", "flows"),
+        *(Column(name, f"{name}_bps", unit="Mbit/s") for name in ("min", "mean", "max")),
+        Column("within 10 %", "close", "percent", "% of flows", seldom=True),
+        Column("mean error", "mean_error", "percent", "%", seldom=True),
+        Column("worst", "worst_error", "signed", "%", seldom=True),
+        text("measured", "why", seldom=True),
+    ),
+    (),
+)  # fmt: skip
 
 
 def _rates(one: PredictedTrial, model: str) -> dict[str, float]:
