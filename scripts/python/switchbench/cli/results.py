@@ -28,36 +28,13 @@ from ..records.directory import (
     replace_json,
 )
 from ..records.results import load, write_hgrm
-from ..records.summary_form import SummaryDocument, checked
+from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables
 from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
 from .common import print_json, say_error
 
 # --- table ----------------------------------------------------------------------------------------
-
-
-def _write_tables(summary: SummaryDocument, args: argparse.Namespace) -> None:
-    """Print the tables of a summary as JSON or CSV."""
-    chosen = every()
-    if args.only is not None:
-        known = {spec.name: spec for spec in every()}
-        names = args.only.split(",")
-        if unknown := [name for name in names if name not in known]:
-            raise ConfigurationError(
-                f"--only {unknown[0]}: there is no such table (tables: {', '.join(known)})"
-            )
-        chosen = tuple(known[name] for name in names)
-    found = list(whole_tables(chosen, summary))
-    if args.json:
-        tables = {table.name: table.json() for table in found}
-        print_json({"run": summary["run"].get("id"), "tables": tables})
-        return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    for number, table in enumerate(found):
-        if len(chosen) > 1:
-            print(f"{chr(10) * (number > 0)}# {table.name}")
-        writer.writerows(table.lines())
 
 
 def table_command(args: argparse.Namespace) -> int:
@@ -78,7 +55,22 @@ def table_command(args: argparse.Namespace) -> int:
     damage: list[str] = []
     shown = whole_summary(args.directory, damage)
     if args.json or args.csv:
-        _write_tables(shown, args)
+        known = {spec.name: spec for spec in every()}
+        names = list(known) if args.only is None else args.only.split(",")
+        if unknown := [name for name in names if name not in known]:
+            raise ConfigurationError(
+                f"--only {unknown[0]}: there is no such table (tables: {', '.join(known)})"
+            )
+        found = list(whole_tables([known[name] for name in names], shown))
+        if args.json:
+            tables = {table.name: table.json() for table in found}
+            print_json({"run": shown["run"].get("id"), "tables": tables})
+        else:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            for number, table in enumerate(found):
+                if len(names) > 1:
+                    print(f"{chr(10) * (number > 0)}# {table.name}")
+                writer.writerows(table.lines())
     elif args.only is not None:
         raise ConfigurationError(
             "--only can be used only with --json or --csv: add one of these options"
