@@ -134,9 +134,8 @@ def _begin(args: argparse.Namespace) -> Campaign:
     if not run.site.launcher.in_lab:
         OpenSsh.of(run.site)  # links are read by ssh
     at = {port.name: str(port.switch_port) for port in run.site.ports}
-    whole = (0, len(device.ports) // 2 - 1)
     rounds = (
-        [planned.chain_places(device, list(at), whole)]
+        [planned.chain_places(device, list(at), (0, len(device.ports) // 2 - 1))]
         if device.chain
         else planned.rotation(device, at)
     )
@@ -299,8 +298,7 @@ def _judge(campaign: Campaign) -> SummaryDocument:
     """Write summary, report and manifest of the rounds measured so far; return the summary."""
     from ..render.report import build
 
-    done = range(1, campaign.progress.done + 1)
-    rounds = {number: campaign.folder(number) for number in done}
+    rounds = {number: campaign.folder(number) for number in range(1, campaign.progress.done + 1)}
     again = f"`switchbench campaign {campaign.directory}` continues"
     left = [f"{campaign.number} is not measured: {again}"] if campaign.left else []
     summary = summarize(campaign.directory, campaign.run, rounds, left)
