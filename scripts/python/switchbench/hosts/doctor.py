@@ -103,8 +103,8 @@ def _gids(layer: str | None, *types: str | None) -> str:
     An index must have the same type on all hosts. Ethernet needs a GID of type RoCE v2.
     """
     kinds = ", ".join(f"{i}: {kind}" for i, kind in enumerate(types) if kind) or "none"
-    has_version_2 = "RoCE v2" in kinds
-    return kinds if layer != "Ethernet" or has_version_2 else f"none of RoCE version 2 ({kinds})"
+    is_usable = layer != "Ethernet" or "RoCE v2" in kinds
+    return kinds if is_usable else f"none of RoCE version 2 ({kinds})"
 
 
 def _fact(name: str, written: str) -> Fact:
@@ -114,11 +114,13 @@ def _fact(name: str, written: str) -> Fact:
     return Fact(name, (path,), read)
 
 
+def _declared(name: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
 _FACTS = {
     part: [_fact(name, written) for name, written in some.items()]
-    for part, some in tomllib.loads(
-        Path(__file__).with_name("facts.toml").read_text("utf-8")
-    ).items()
+    for part, some in _declared("facts.toml").items()
 }
 _IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
 _GID_FILES = [f"{_IB_PORT}/gid_attrs/types/{i}" for i in range(_GIDS)]
@@ -186,12 +188,7 @@ class Item:
     remedy: str = ""
 
 
-CHECK_LIST = {
-    key: Item(**item)
-    for key, item in tomllib.loads(
-        Path(__file__).with_name("checks.toml").read_text("utf-8")
-    ).items()
-}
+CHECK_LIST = {key: Item(**item) for key, item in _declared("checks.toml").items()}
 
 
 def _check(key: str, state: str, detail: str, named: str = "") -> HostCheck:
@@ -410,7 +407,15 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     values["engine"] = {
         host: lack(host, engines[host], way.engine) or __version__ for host in asked
     }
-    rows = [_row(name, found) for name, found in values.items() if found]
+    rows = []
+    for name, found in values.items():
+        if found:
+            # Compared with the one right value, else with the most frequent: of several the first.
+            ((usual, _),) = Counter(found.values()).most_common(1)
+            if name == "engine" or name.endswith(" cable"):
+                usual = __version__ if name == "engine" else cabling.AS_SAID
+            differ = {host: value for host, value in found.items() if value != usual}
+            rows.append(HostComparison(name, usual, differ))
     return Survey(rows, silent, [*unfit(processes, values)])
 
 
@@ -441,18 +446,6 @@ def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]])
             bad = [host for host in found if host in asked and not is_met(found[host])]
             if bad:
                 yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
-
-
-def _row(name: str, values: Mapping[str, str]) -> HostComparison:
-    """Compare the hosts' values of a property with its required or its most frequent value.
-
-    The engine's version and a port's cable have a required value. Where several values are the most
-    frequent, the first of them in the order of hosts is used.
-    """
-    ((usual, _),) = Counter(values.values()).most_common(1)
-    if name == "engine" or name.endswith(" cable"):
-        usual = __version__ if name == "engine" else cabling.AS_SAID
-    return HostComparison(name, usual, {h: value for h, value in values.items() if value != usual})
 
 
 # --- files of hosts -------------------------------------------------------------------------------

@@ -144,8 +144,7 @@ def collect() -> Collection:
     with suppress(ConfigurationError):  # built only with DPDK
         programs[SWITCH.name] = SWITCH.find()
     needed = libraries(list(programs.values()))
-    has_dpdk = any(name.startswith("librte_eal.so") for name in needed)
-    drivers = _drivers() if has_dpdk else []
+    drivers = _drivers() if any(name.startswith("librte_eal.so") for name in needed) else []
     providers = [
         provider
         for name, path in needed.items()
@@ -163,8 +162,7 @@ def collect() -> Collection:
         *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
         Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
     )
-    in_order = sorted(pieces, key=lambda one: one.place)
-    return Collection(platform.machine(), tuple(in_order))
+    return Collection(platform.machine(), tuple(sorted(pieces, key=lambda one: one.place)))
 
 
 def is_collected(program: Path) -> bool:
