@@ -286,8 +286,16 @@ def check_guard(pci: str, connection: str) -> None:
 
 def check(args: argparse.Namespace) -> bool:
     """Check that devices can be bound; return true where an earlier call has bound all of them."""
-    if journal_is_done(args):
-        return True
+    with opened_journal(args.journal) as journal:
+        if journal is not None and not is_past(journal):
+            noted = {entry["pci"] for entry in journal["devices"]}
+            if all(pci in noted and driver_of(pci) == args.driver for pci in args.addresses):
+                return True
+            raise BindError(
+                f"There is a journal already, {args.journal} of {journal['made']}: other devices "
+                "are bound, or a run was killed; restore first (`switchbench restore`).",
+                3,
+            )
     check_folder(args.journal)
     loaded = at("sys/bus/pci/drivers", args.driver).exists()
     block(not loaded, f"The driver {args.driver} is not loaded: `modprobe {args.driver}`.")
@@ -348,10 +356,9 @@ def check_interface(pci: str, name: str) -> None:
     """Raise BindError for an interface on which a bond, bridge, other interface or rxe depends."""
     for path in sorted(at("sys/class/net", name).glob("upper_*")):
         upper = path.name[len("upper_") :]
-        block(
-            True,
+        raise BindError(
             f"{upper} sits on interface {name} of PCI device {pci} and would lose it: take it off "
-            f"first (`ip link set dev {name} nomaster`, or delete {upper}).",
+            f"first (`ip link set dev {name} nomaster`, or delete {upper})."
         )
     for path in sorted(at("sys/class/infiniband").glob("*")):
         block(
@@ -432,8 +439,7 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[Record | None]:
     Yield None without a journal; raise BindError for one that is unreadable, unsafe or locked.
     """
     try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(path, flags)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         yield None
         return
@@ -482,25 +488,7 @@ def is_past(journal: Record) -> bool:
     return bool(journal["boot"]) and journal["boot"] != read(at(BOOT_ID))
 
 
-def journal_is_done(args: argparse.Namespace) -> bool:
-    """Return true where an earlier call has bound all requested devices, as the journal shows.
-
-    Return false without a journal of this boot; raise BindError where other devices are bound.
-    """
-    with opened_journal(args.journal) as journal:
-        if journal is None or is_past(journal):
-            return False
-        noted = {entry["pci"] for entry in journal["devices"]}
-        if all(pci in noted and driver_of(pci) == args.driver for pci in args.addresses):
-            return True
-        raise BindError(
-            f"There is a journal already, {args.journal} of {journal['made']}: other devices are "
-            "bound, or a run was killed; restore first (`switchbench restore`).",
-            3,
-        )
-
-
-# --- settings of an interface ---------------------------------------------------------------------
+# --- what is written down, and restored -----------------------------------------------------------
 
 # Attributes of a route that the kernel prints but does not accept. Next-hop objects (nhid) are lost
 # with the interface.
@@ -686,21 +674,6 @@ def remove(path: str) -> None:
         raise BindError(f"The journal {path} can't be removed: {error.strerror}.", 3) from error
 
 
-def await_interface(pci: str, state: Record) -> str:
-    """Wait until an interface of a device is back; return its present name, "" if it is not.
-
-    `state` is the interface's entry in the journal.
-    """
-    name, named = "", 0
-    for _ in range(APPEAR_TRIES):
-        name = interfaces_of(pci).get(state["dev_port"], name)
-        named += bool(name)
-        if name == state["name"] or named == RENAME_TRIES:
-            break
-        time.sleep(TRY_S)
-    return name
-
-
 def restore_device(entry: Record) -> None:
     """Restore one device's driver and interfaces from its journal entry."""
     pci = entry["pci"]
@@ -712,7 +685,13 @@ def restore_device(entry: Record) -> None:
     set_override(pci, entry["driver_override"])
     change_driver(pci, entry["driver"])
     for state in entry["interfaces"]:
-        name = await_interface(pci, state)
+        name, named = "", 0  # the present name of the interface with this number
+        for _ in range(APPEAR_TRIES):
+            name = interfaces_of(pci).get(state["dev_port"], name)
+            named += bool(name)
+            if name == state["name"] or named == RENAME_TRIES:
+                break
+            time.sleep(TRY_S)
         block(
             not name,
             f"Interface {state['name']} of PCI device {pci} has not come back within "
