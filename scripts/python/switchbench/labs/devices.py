@@ -130,8 +130,7 @@ class Routing:
         for position, link in enumerate(self._topology.links):
             ends = ((link.a, link.b), (link.b, link.a))
             for side, (near, far) in enumerate(ends):
-                has_switch = bool(self._topology.node(near).module)
-                number = len(found[near]) + (not has_switch)
+                number = len(found[near]) + (not self._topology.node(near).module)
                 address = _LINKS + 2 * position + side
                 found[near][far] = Interface(f"eth{number}", str(address), _LINK_PREFIX)
         return found
@@ -435,8 +434,7 @@ def build_routed_nodes(
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
         with IPRoute() as netlink:
             interfaces = routing.interfaces(node.name)
-            names = [interface.name for interface in interfaces]
-            set_offloads(netlink, [*names, node.control_iface])
+            set_offloads(netlink, [*(one.name for one in interfaces), node.control_iface])
             _bring_up(netlink, "lo", (node.ipv4, 32))
             _bring_up(netlink, node.control_iface, (node.control_ipv4, lab_addresses.IPV4_PREFIX))
             index = {one.name: _bring_up(netlink, one.name, (one.address, one.prefix))

@@ -248,8 +248,7 @@ def bring_up(
     model = load(topology, overrides)
     start = time.monotonic()
     lab = up(model, name)
-    took_s = time.monotonic() - start
-    return f"lab {lab.name} is up: {describe(lab.topology)} ({took_s:.1f} s)"
+    return f"lab {lab.name} is up: {describe(lab.topology)} ({time.monotonic() - start:.1f} s)"
 
 
 def take_down(name: str | None = None, everything: bool = False) -> Iterator[str]:

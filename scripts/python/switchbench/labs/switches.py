@@ -136,9 +136,8 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
         cables = loop_cables(topology.device, nodes)
         for place, name in enumerate(topology.device.ports):
             node = nodes.get(name)
-            port = _port(node or topology.nodes[0], "")
-            port |= {"name": name} | ({"vlan": place // 2 + 1} if topology.device.chain else {})
-            del port["vdev"]
+            port = _port(node or topology.nodes[0]) | {"name": name}
+            port |= {"vlan": place // 2 + 1} if topology.device.chain else {}
             if name in cables:
                 port["cable"] = cables[name]
             if node is not None:
@@ -150,22 +149,22 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
     capacity = topology.model.trunk_capacity if topology.model else None
     for node in (node for node in topology.nodes if node.module == module):
         vdev = _memif(node.index, "server", _file(lab, number, "sock"))
-        yield {**_port(node, vdev), "iface": lab_addresses.switch_port(node)}
+        yield _port(node) | {"vdev": vdev, "iface": lab_addresses.switch_port(node)}
     for i, trunk in enumerate(topology.trunks):
         if module not in (trunk.a, trunk.b):
             continue
         first = min(topology.modules.index(end) for end in (trunk.a, trunk.b))
         role = "server" if number == first else "client"
         vdev = _memif(_TRUNK_NUMBER + i, role, state.RUN_DIR / f"{lab}.t{i}.sock")
-        port = {**_port(trunk, vdev), "trunk": True}
+        port = _port(trunk) | {"vdev": vdev, "trunk": True}
         if capacity is not None:
             port["rate_bps"] = capacity
         yield port
 
 
-def _port(cable: Cable, vdev: str) -> dict[str, object]:
+def _port(cable: Cable) -> dict[str, object]:
     rate = {"rate_bps": cable.rate_bps} if cable.rate_bps != UNSHAPED else {}
-    return {"name": cable.name, "buffer": cable.queue_bytes, "vdev": vdev, **rate}
+    return {"name": cable.name, "buffer": cable.queue_bytes, **rate}
 
 
 # --- processes ---
@@ -401,8 +400,7 @@ def start_ovs(lab: str, topology: Topology) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    own = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), str(folder))
-    return {**os.environ, **own}
+    return os.environ | dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), str(folder))
 
 
 def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -410,7 +408,7 @@ def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
     folder = _ovs_folder(lab)
     own = [f"--unixctl={folder / name}.ctl", f"--log-file={folder / name}.log"]
     with (folder / f"{name}.said").open("wb") as said:
-        process: subprocess.Popen[bytes] = namespaces.popen(
+        return namespaces.popen(
             lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
             [_program(name), *arguments, *own, "-vconsole:off", "-vsyslog:off"],
             stdin=subprocess.DEVNULL,
@@ -419,7 +417,6 @@ def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
             env=_environment(folder),
             start_new_session=True,
         )
-    return process
 
 
 def _do(words: Sequence[str], folder: Path) -> None:
