@@ -37,8 +37,6 @@ from ..tables import Heading as s
 from . import rates, times
 from .chart import WORDS, Figure
 
-# Titles of sections in order; sections of figures are between the page's own.
-_SECTIONS = tuple(s)
 # Sections open at first; the first screen does not fold.
 _OPEN = (s.VERDICT, s.FINDINGS, s.RESULTS)
 # figures for the first screen, the preferred one first
@@ -84,49 +82,72 @@ class _Page:
 
     measured: Measured
     sections: dict[str, Section] = field(
-        default_factory=lambda: {title: Section(title) for title in _SECTIONS}
+        default_factory=lambda: {title: Section(title) for title in s}
     )
     damage: list[str] = field(default_factory=list)
 
     def finish(self) -> Report:
         """Fill all sections, then render the page around them: damage is known only at the end."""
+        summary = self.measured.summary
         self.damage += self.measured.damage
-        figures = list(self._figures())
+        figures: list[Figure] = []
+        titles: dict[str, int] = {}
+        for kind in KINDS:
+            words = f"a figure of {kind.__name__}"
+            made = kind(self.measured)
+            # A kind whose data can't be read ends here; other kinds go on.
+            while (drawn := self._try(partial(next, made, None), words)) is not None:
+                number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
+                again = f"{drawn.title} ({number})"
+                figures.append(drawn if number == 1 else replace(drawn, title=again))
         # The first screen's figure is a suite's own if the run had one.
         ranked = [figure for figure in figures if figure.section == s.SUITE]
-        for kind in _FOREMOST:
-            ranked += [f for f in figures if f.name.startswith(kind) and f.section != s.LOSS]
+        for name in _FOREMOST:
+            ranked += [f for f in figures if f.name.startswith(name) and f.section != s.LOSS]
         first = next(iter([*ranked, *figures]), None)
-        self._words(first and replace(first, height=min(first.height, _FOREMOST_PX)))
+        foremost = first and replace(first, height=min(first.height, _FOREMOST_PX))
+        # The texts of sections stand above figures and tables.
+        makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
+            (s.GLANCE, lambda summary: [glance(summary, foremost)]),
+            (s.VERDICT, verdict),
+            (s.SET_UP, set_up),
+            (s.FINDINGS, found),
+            (s.SUITE, suite),
+            (s.NOT_MEASURED, not_measured),
+        )
+        for title, maker in makers:
+            self.sections[title].add(*(self._try(partial(maker, summary), title) or ()))
+        if foremost is not None and not self.sections[s.GLANCE].parts:
+            self.sections[foremost.section].add(foremost)
+        with suppress(OSError, ValueError):
+            text = (self.measured.directory / CONFIGURATION).read_text("utf-8")
+            title = "configuration.yaml, with every default filled in"  # the file can be run again
+            self.sections[s.CONFIGURATION].add(Details(title, text))
         for figure in figures:
             if figure is not first:
                 self.sections[figure.section].add(figure)
         self.damage += [one for one in self.measured.damage if one not in self.damage]
         for title, specs in tables.by_section().items():
             for spec in specs:
-                table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
+                table = self._try(partial(spec, summary), f"the table of {spec.name}")
                 self.sections[title].add(table)
         self.sections[s.MEANINGS].add(*meanings(self.sections.values()))
         for title, section in self.sections.items():
             section.open = title in _OPEN
         self.sections[s.GLANCE].folds = False
-        if self._summary.get("suite"):  # a suite's rows follow from phases
+        if summary.get("suite"):  # a suite's rows follow from phases
             self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
-        run = self._summary["run"]
+        run = summary["run"]
         version = (run.get("versions") or {}).get("switchbench")
         text = render(
             f"{run.get('id', 'unknown')} · {run.get('started', 'unknown time')}",
-            self._try(partial(about_what, self._summary), "the title") or f"Run {run.get('id')}",
+            self._try(partial(about_what, summary), "the title") or f"Run {run.get('id')}",
             f"Measured with Switchbench {version}, reported with {__version__}. How to cite it: "
             "CITATION.cff. Figures are drawn by Plotly, which is in this file.",
             self.sections.values(),
             self.damage,
         )
         return Report(text, self.damage)
-
-    @property
-    def _summary(self) -> SummaryDocument:
-        return self.measured.summary
 
     def _try(self, making: Callable[[], T], what: str) -> T | None:
         """Return the part of the report that `making` makes; None if this fails.
@@ -141,38 +162,6 @@ class _Page:
                 f"({type(error).__name__}: {error})"
             )
             return None
-
-    def _words(self, figure: Figure | None) -> None:
-        """Add the texts of sections, which stand above figures and tables."""
-        makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
-            (s.GLANCE, lambda summary: [glance(summary, figure)]),
-            (s.VERDICT, verdict),
-            (s.SET_UP, set_up),
-            (s.FINDINGS, found),
-            (s.SUITE, suite),
-            (s.NOT_MEASURED, not_measured),
-        )
-        for title, maker in makers:
-            self.sections[title].add(*(self._try(partial(maker, self._summary), title) or ()))
-        if figure is not None and not self.sections[s.GLANCE].parts:
-            self.sections[figure.section].add(figure)
-        with suppress(OSError, ValueError):
-            text = (self.measured.directory / CONFIGURATION).read_text("utf-8")
-            title = "configuration.yaml, with every default filled in"  # the file can be run again
-            self.sections[s.CONFIGURATION].add(Details(title, text))
-
-    def _figures(self) -> Iterator[Figure]:
-        """Yield figures of all kinds with unique titles.
-
-        A kind whose data cannot be read adds to `damage` and ends; other kinds go on.
-        """
-        titles: dict[str, int] = {}
-        for kind in KINDS:
-            words = f"a figure of {kind.__name__}"
-            made = kind(self.measured)
-            while (drawn := self._try(partial(next, made, None), words)) is not None:
-                number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
-                yield drawn if number == 1 else replace(drawn, title=f"{drawn.title} ({number})")
 
 
 # --- a page: sections of parts, each with a macro of its name in page.html ------------------------
