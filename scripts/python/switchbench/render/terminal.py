@@ -24,15 +24,7 @@ from ..records.summary_form import Entry, SummaryDocument, at, plan_key
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Spec, heading, listed, note_lines, say, show
-from .tables import (
-    TABLES,
-    curve_points,
-    function_points,
-    per_gb,
-    phase_name,
-    plan_title,
-    subtests,
-)
+from .tables import TABLES, curve_points, function_points, per_gb, phase_name, plan_title, subtests
 
 WORST_PHASES = 5  # phases of a plan shown without --all
 MOST_FINDINGS = 10
@@ -232,9 +224,9 @@ class SummaryPrinter:
             shown = list(TABLES["transports"].entries({**self._summary, "comparisons": some}))
             divided = any(one["ratio"]["throughput"] is not None for one in shown)
             title = f"{TABLES['transports'].title}, payload, one way"
-            title = f"{title}; ÷ is by {base}'s" if divided else title
             said = "no ratios: no transport here bypasses the kernel, or the tester was the limit"
             if divided:
+                title += f"; ÷ is by {base}'s"
                 said = f"÷ baseline: payload above 1 is faster than {base}, CPU above 1 costs more"
             notes = [said, "CPU is that of the whole machines, kernel and softirq included"]
             every = [one for entry in some for one in entry["transports"]]

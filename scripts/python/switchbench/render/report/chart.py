@@ -132,12 +132,11 @@ def _nulls(values: Any) -> Any:
 
 _MARKED = 80  # max points of a line with markers: more markers would hide the line
 HATCHES = ("", "/", "x", "-", ".")  # patterns of bars, which tell them apart without colour
-_ZERO = {"rangemode": "tozero", "automargin": True}
 _WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
 _KINDS: dict[str, Plotly] = {
-    "zero": _ZERO, "linear": {}, "log": {"type": "log", "dtick": 1} | _WRITTEN_OUT,
-    "counts": {"rangemode": "tozero"} | _WRITTEN_OUT, "sizes": {}, "names": {},
-    "phases": {},
+    "zero": {"rangemode": "tozero", "automargin": True}, "linear": {}, "sizes": {}, "names": {},
+    "log": {"type": "log", "dtick": 1} | _WRITTEN_OUT, "phases": {},
+    "counts": {"rangemode": "tozero"} | _WRITTEN_OUT,
 }  # fmt: skip
 
 
@@ -279,15 +278,14 @@ class ChartSpec:
             made["textposition"] = self.values
         if curve.shape:
             made["line"] |= {"shape": curve.shape}
-        found = made | curve.more
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in (made | curve.more).items() if value is not None}
 
     def _hover(self, curve: Trace, panel: Panel) -> Plotly:
         """Return Plotly's hover template, and the data columns that it needs beside x and y."""
         columns, beside = curve.columns, list[str]()
 
         def place(found: re.Match[str]) -> str:
-            name, how = found[1], found[2]
+            name, how = found.groups()
             if name in ("unit", "label"):
                 return panel.unit if name == "unit" else curve.label
             words = any(isinstance(value, str) for value in columns[name])
@@ -298,13 +296,9 @@ class ChartSpec:
                 beside.append(name)
             return f"%{{customdata[{beside.index(name)}]{shown}}}"
 
-        made = {
-            "hovertemplate": re.sub(r"\{(\w+)(?::([^}]*))?\}", place, curve.hover or self.hover)
-        }
-        if not beside:
-            return made
-        arrays = (np.asarray(columns[name]) for name in beside)
-        return made | {"customdata": rows(*arrays)}
+        template = re.sub(r"\{(\w+)(?::([^}]*))?\}", place, curve.hover or self.hover)
+        data = rows(*(np.asarray(columns[name]) for name in beside))
+        return {"hovertemplate": template} | ({"customdata": data} if beside else {})
 
 
 def _values(values: Any) -> Any:

@@ -16,16 +16,7 @@ from ...base.model import LATENCY_KINDS, ONE_WAY
 from ...records.rows import Histogram, merged
 from ...records.summary_form import Entry, at, by
 from ..first_screen import suite_of
-from .chart import (
-    SPECS,
-    WORDS,
-    ChartAxis,
-    Columns,
-    Figure,
-    Panel,
-    Trace,
-    gaps,
-)
+from .chart import SPECS, WORDS, ChartAxis, Columns, Figure, Panel, Trace, gaps
 from .rates import group, in_parts
 
 Floats = NDArray[np.float64]
