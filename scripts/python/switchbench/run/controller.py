@@ -150,7 +150,7 @@ class Controller:
                 LineFile(self._directory.path / NODES_LOG) as self._log,
             ):
                 try:
-                    self._converse(self._start(command))
+                    self._converse(command)
                 except SwitchbenchError as error:
                     self._outcome.fail(error)
                 finally:
@@ -163,8 +163,8 @@ class Controller:
 
     # --- exchange with the nodes -------------------------------------------------------------
 
-    def _start(self, command: Callable[[str], list[str]]) -> list[Node]:
-        """Start all node processes of the run, and return them."""
+    def _converse(self, command: Callable[[str], list[str]]) -> None:
+        """Start the nodes, run the trials on them, then end them."""
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
         self._watcher.stage("starting the nodes")
         nodes: list[Node] = []
@@ -181,10 +181,6 @@ class Controller:
         import scipy.special  # noqa: F401
 
         pyarrow.array(np.zeros(1))
-        return nodes
-
-    def _converse(self, nodes: Sequence[Node]) -> None:
-        """Run the trials on the started nodes, then end the nodes."""
         self._nodes = RemoteNodes(nodes, self._take_record, self._take_log, self._idle, self._how)
         self._nodes.wake_on(self._interrupt.fd)
         self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
