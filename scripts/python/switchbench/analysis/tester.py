@@ -103,7 +103,7 @@ def _at_ports(result: m.PhaseResult, values: Floats) -> Floats:
 
 
 def _lacking(result: m.PhaseResult) -> Floats:
-    """Return by port the frames lost on the way to it, less the drops that its host counted."""
+    """Return for each port the frames lost on the way to it, less the frames lost in its host."""
     lost = _at_ports(result, m.or_zero(m.lost_frames(result.every)))
     return m.or_zero(lost) - m.or_zero(_receiver_host(result.ports))
 

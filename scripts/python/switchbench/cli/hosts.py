@@ -128,7 +128,10 @@ def bind_command(args: argparse.Namespace) -> int:
         if devices:
             orders[process.name] = ["bind", *dict.fromkeys(devices), "--driver", wanted["driver"]]
     if not orders:
-        raise ConfigurationError("bind: none of these hosts has a port with `pci`")
+        raise ConfigurationError(
+            "bind: none of the chosen hosts has a port with `pci`: set the PCI address of each "
+            "port to bind in the site"
+        )
     return _show_answers(carry_out(site, orders))
 
 

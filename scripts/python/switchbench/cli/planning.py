@@ -70,7 +70,10 @@ def init_command(args: argparse.Namespace) -> int:
     given = {"--transport": _UNPRIVILEGED, **dict(args.options)}
     if not SITE_OPTIONS & given.keys():
         if not sys.stdin.isatty():
-            raise ConfigurationError("init: give --lab NAME, or --hosts SET with --iface NAME")
+            raise ConfigurationError(
+                "init: the network is not named, and there is no terminal to ask: give --lab NAME, "
+                "or --hosts SET with --iface NAME"
+            )
         given["--hosts"] = _ask("Hosts that ssh reaches, e.g. node[1-8] (empty: a lab here)")
         if given["--hosts"]:
             given["--iface"] = _ask("Interface under test of these hosts, e.g. enp3s0")

@@ -89,7 +89,7 @@ def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> An
 
 @cache
 def flow_side(side: str) -> dict[str, str]:
-    """Return the columns of one end of a flow by the keys of its record."""
+    """Return the columns of one end of a flow by the keys of the flow's record."""
     found = {"role": "role"} if side == "source" else {}
     found |= {one.key: one.name for one in _group("sent" if side == "source" else "received")}
     return found | {one.name: one.name for one in _group(side)}

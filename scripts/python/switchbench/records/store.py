@@ -560,7 +560,9 @@ def resume(directory: Path) -> tuple[Run, Begun]:
     if run.searches:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
-        raise ConfigurationError(f"{directory} is complete: all its trials were measured")
+        raise ConfigurationError(
+            f"{directory} is complete: all its trials were measured, so none is left to continue"
+        )
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
 
     def is_kept(kind: str | None, trial: int | None, repeat: int | None, phase: int | None) -> bool:

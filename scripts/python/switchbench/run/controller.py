@@ -249,8 +249,8 @@ class Controller:
         for hello in hellos:
             if hello.get("protocol") != PROTOCOL:
                 raise ConfigurationError(
-                    f"{hello['node']} speaks protocol {hello.get('protocol')}, this command "
-                    f"{PROTOCOL}: install the same version of Switchbench on both"
+                    f"{hello['node']} uses protocol version {hello.get('protocol')}, but this "
+                    f"command uses {PROTOCOL}: install the same version of Switchbench on both"
                 )
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)

@@ -69,7 +69,7 @@ class Terminal(View):
         self._live.refresh()
 
     def turn(self) -> None:
-        """Draw again after an interval, or when the terminal's size has changed."""
+        """Draw the screen again after an interval, or when the terminal's size has changed."""
         if time.monotonic() - self._drawn_s >= _REFRESH_S or self._console.size != self._size:
             self.stage()
 
