@@ -470,7 +470,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
         for writer in made.values():
             writer.finish()
         for writer in made.values():
-            writer.fresh.replace(writer.path)
+            writer.place()
         _onto_disk(directory)
     except OSError as error:
         why = error.strerror or error
@@ -493,11 +493,11 @@ class _ParquetWriter:
     """Writer of one Parquet file, which appears only when it is complete."""
 
     def __init__(self, directory: Path, table: str, parts: int) -> None:
-        self.path = parquet_file(directory, table)
-        self.fresh = self.path.with_name(f".{self.path.name}.new")
+        self._path = parquet_file(directory, table)
+        self._fresh = self._path.with_name(f".{self._path.name}.new")
         schema = arrow_schema(table)
         self._schema = schema.with_metadata({**schema.metadata, "parts": str(parts)})
-        self._writer = pq.ParquetWriter(self.fresh, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._fresh, self._schema, compression="zstd")
         self._waiting: list[Any] = []
 
     def add(self, data: Any) -> None:
@@ -508,15 +508,18 @@ class _ParquetWriter:
     def finish(self) -> None:
         self._write()
         self._writer.close()
-        _onto_disk(self.fresh)
+        _onto_disk(self._fresh)
+
+    def place(self) -> None:
+        self._fresh.replace(self._path)
 
     def drop(self) -> None:
         """Remove the new file if it has not replaced the old one."""
         self._waiting.clear()
-        if self.fresh.exists():
+        if self._fresh.exists():
             with suppress(OSError, pa.ArrowException):
                 self._writer.close()
-            self.fresh.unlink(missing_ok=True)
+            self._fresh.unlink(missing_ok=True)
 
     def _write(self) -> None:
         if self._waiting:
