@@ -234,7 +234,7 @@ def test_predict_reads_what_was_written(tmp_path: Path, cli: Command) -> None:
 def test_several_outputs_in_one(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     """By a header before each."""
     said = "\n".join(f"==> {host} <==\n{as_json(seen)}" for host, seen in HALL.items())
-    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(said.encode())))
     options = ("--lldp", "-", "--interface", "ens1", "--switches", "leaf1")
     keys = yaml.safe_load(cli.prints(*IMPORT, *options))
     assert keys["kind"] == "site"
@@ -246,7 +246,7 @@ def test_several_outputs_in_one(monkeypatch: pytest.MonkeyPatch, cli: Command) -
 def test_bad_words_are_one_sentence(
     words: str, says: str, cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(as_json(HALL["node1"]).encode())))
     assert says in cli.refuses(*IMPORT, *words.replace("SUBNET", str(SUBNET)).split())
 
 

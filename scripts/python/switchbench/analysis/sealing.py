@@ -29,6 +29,7 @@ from .. import __version__
 from ..base import format, source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
+from ..base.source import reading
 from ..config.clauses import canonical, clauses_sha256
 from ..records.directory import (
     CLAUSES,
@@ -109,12 +110,9 @@ def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
 
 def entry_of(path: Path) -> SealedFile:
     """Return the size and hash of a file."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    with reading(path), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": path.stat().st_size, "sha256": digest}
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
 
 
 def load(directory: Path) -> dict[str, SealedFile]:
@@ -239,10 +237,8 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with reading(path):
         return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
 
 
 def _ssh_keygen(message: Path, refusal: str, action: str, *words: str) -> bytes:

@@ -31,14 +31,26 @@ _NUMBER_LONGEST = 40  # characters; a double has 17 digits and an exponent
 _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise ConfigurationError if the code in this context fails to read the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
-    Raise OSError where it cannot be read; ConfigurationError for a larger file, and for a FIFO or a
-    device, which may have no end.
+    ConfigurationError where it cannot be read, for a larger file, and for a FIFO or a device, which
+    may have no end.
     """
-    # Opening a FIFO must not wait for its writer.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)  # opening a FIFO must not wait for its writer
+
+    with reading(path), open(path, "rb", opener=opener) as file:
         refuse_irregular(path, os.fstat(file.fileno()))
         content = file.read(most + 1)
     if len(content) > most:
@@ -397,16 +409,19 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
             examples = [file.stem for file in configurations().glob("*.yaml")]
             near = meant(path.name, beside) or meant(path.stem, examples)
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}{near}") from None
+    return decoded(content, str(path), most)
+
+
+def decoded(content: bytes, source: str, most: int) -> str:
+    """Return UTF-8 content as text; ConfigurationError above `most` bytes and for other text."""
     if len(content) > most:
-        raise ConfigurationError(
-            f"{path}: is too large to be read: more than {most >> 20} MiB of text"
-        )
+        raise ConfigurationError(f"{source}: is too large: more than {most >> 20} MiB of text")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ConfigurationError(f"{path}:1: is UTF-16 text: save it as UTF-8")
+        raise ConfigurationError(f"{source}:1: is UTF-16 text: save it as UTF-8")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        place = f"{path}:{content.count(bytes([10]), 0, error.start) + 1}"
+        place = f"{source}:{content.count(bytes([10]), 0, error.start) + 1}"
         byte = content[error.start]
     raise ConfigurationError(f"{place}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
 

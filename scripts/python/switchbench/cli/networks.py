@@ -18,7 +18,7 @@ from ..base import format, quantities
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.node_names import node_set
-from ..base.source import read_regular
+from ..base.source import decoded, read_regular
 from ..predict.models import MODELS
 from ..predict.predictor import (
     PredictedTrial,
@@ -106,20 +106,11 @@ def _source(path: str) -> str:
 
 
 def _content(path: str) -> str:
-    try:
-        if path == "-":
-            content = sys.stdin.read(_MOST_BYTES + 1)
-        else:
-            content = read_regular(Path(path), _MOST_BYTES).decode()
-    except OSError as error:
-        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{_source(path)}: is not UTF-8 text") from None
-    if len(content) > _MOST_BYTES:
-        raise ConfigurationError(
-            f"{_source(path)}: is too large: more than {_MOST_BYTES >> 20} MiB"
-        )
-    return content
+    if path == "-":
+        content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    else:
+        content = read_regular(Path(path), _MOST_BYTES)
+    return decoded(content, _source(path), _MOST_BYTES)
 
 
 # --- predict --------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
     """Read the figures in a program's output; raise ConfigurationError if there are none."""
     names = "{}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
     try:  # a file from Windows begins with a byte order mark
-        text = (_content(path) if content is None else content).decode("utf-8-sig")
+        text = (read_regular(path, _MOST_BYTES) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is not text: give an output file of {names}") from error
     source = Source(path, text, ranks)
@@ -72,7 +72,7 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
 
     All files are read before `out` is made, so that an unreadable file leaves nothing behind.
     """
-    contents = [_content(path) for path in files]
+    contents = [read_regular(path, _MOST_BYTES) for path in files]
     parts = [read(path, ranks, content) for path, content in zip(files, contents, strict=True)]
     directory = RunDirectory(out)
     entries: list[Entry] = []
@@ -111,10 +111,3 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     )  # fmt: skip
     directory.write_summary(summary)
     return warnings
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path, _MOST_BYTES)
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
