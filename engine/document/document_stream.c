@@ -62,7 +62,9 @@ int input_read(struct input *input, struct err *err)
         input->text = grown;
         n = read(input->fd, input->text + input->used, READ_BYTES);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return err_set(err, -errno, "can't read documents: %s", strerror(errno));
+            return err_set(err, -errno,
+                           "can't read the node's documents (standard input or file): %s",
+                           strerror(errno));
         input->ended = n == 0;
         input->used += n > 0 ? (size_t)n : 0;
     }

@@ -203,7 +203,7 @@ static inline bool message_lane_failed(const struct message_lane *lane)
     return lane->lane.error.text[0] != '\0';
 }
 
-/** @brief Return whether an end belongs to latency probes or their answers. */
+/** @brief Return whether a flow's sender or receiver carries latency probes or their answers. */
 static inline bool message_end_probes(const struct message_end *end)
 {
     return end->lane->probe_fps > 0 && end->use != MESSAGE_LOAD;

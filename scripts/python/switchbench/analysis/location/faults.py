@@ -195,13 +195,13 @@ class Model:
 
     @property
     def upstream(self) -> Floats:
-        """Return the log of the share of a row's frames that reaches each class on its path."""
+        """Return the logarithm of a flow's share of frames that reaches each path element."""
         if self._upstream is None:
             self._upstream = self._reaching()
         return self._upstream
 
     def _passes(self) -> Floats:
-        """Return the log of the share of a row's frames that each class on its path lets pass."""
+        """Return the logarithm of the share of arriving frames that each path element passes on."""
         found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
