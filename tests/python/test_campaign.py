@@ -261,7 +261,7 @@ def test_cables_are_asked_for_and_recognised(tmp_path: Path, answers: Path, cli:
     ):
         say(answers, *links)
         error = cli.refuses("campaign", out)
-        where = "cables are not where the campaign's next round needs them"
+        where = "the cables do not match the campaign's next round"
         assert error == f"switchbench: {where}: {words} [SB-CABLES]\n"
     say(answers, link(6, "p3"), link(9))
     assert "move node1:e0 from p3 to p5" in cli.prints("campaign", out, status=3)

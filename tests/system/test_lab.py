@@ -162,7 +162,7 @@ def test_a_session_uses_a_lab_that_is_up_and_leaves_it() -> None:
             session(load("tree"), name),
         ):
             pass
-        with pytest.raises(LabError, match="is already up"):
+        with pytest.raises(LabError, match="is up already"):
             up(load("one-switch"), name)
     finally:
         down(name)

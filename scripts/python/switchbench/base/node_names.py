@@ -56,9 +56,7 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     """
     parts = _PART.findall(names)
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
-        raise ValueError(
-            f"{shown(names)} has more than {_BRACKETS_MOST} ranges in brackets in one name"
-        )
+        raise ValueError(f"{shown(names)} has more than {_BRACKETS_MOST} ranges in brackets")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
         raise ValueError(f"{shown(names)} stands for more than {most} names, the most allowed")
 

@@ -128,9 +128,7 @@ def duration_ns(value: object) -> int:
     """Parse a duration such as `500ms` to nanoseconds."""
     number = DURATION.whole(value)
     if number > _DURATION_MOST_H * DURATION.units["h"]:
-        raise ValueError(
-            f"{shown(value)} is too long: a time is at most {_DURATION_MOST_H}h (30 days)"
-        )
+        raise ValueError(f"{shown(value)} is too long: at most {_DURATION_MOST_H}h (30 days)")
     return number
 
 

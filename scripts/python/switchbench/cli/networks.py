@@ -82,9 +82,7 @@ def topology_import_command(args: argparse.Namespace) -> int:
         interfaces = tuple(args.interface or ("*",))
         found = cabling.read_lldp(texts, place, args.switches or (), interfaces, args.rate)
     else:
-        raise ConfigurationError(
-            "topology import: no input: give --lldp FILE or --ibnetdiscover FILE"
-        )
+        raise ConfigurationError("topology import: give --lldp FILE or --ibnetdiscover FILE")
     keys = cabling.cabling_document(found)
     # Check the topology as a command that reads the file does.
     fabric = from_topology(parse(keys, found.source, where=found.source))

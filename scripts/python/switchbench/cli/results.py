@@ -72,9 +72,7 @@ def table_command(args: argparse.Namespace) -> int:
                     print(f"{chr(10) * (number > 0)}# {table.name}")
                 writer.writerows(table.lines())
     elif args.only is not None:
-        raise ConfigurationError(
-            "--only can be used only with --json or --csv: add one of these options"
-        )
+        raise ConfigurationError("--only applies to --json and --csv: add one of these options")
     else:
         console = make_console()
         show_imported(shown, console, everything=args.all)

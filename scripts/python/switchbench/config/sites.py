@@ -295,9 +295,7 @@ def build_hosts(model: HostSite, place: SitePlace) -> Site:
         with place.at("device"):
             device = device_of(model.device, "DUT")
             if len({port.network for port in ports}) > 1:
-                raise ValueError(
-                    "a device is tested in one network, but the site's ports are in several"
-                )
+                raise ValueError("a device has one network, but the site's ports are in several")
             strange = [port for port in ports if port.switch not in (None, device.name)]
             if strange:
                 at = f"{strange[0].name} is wired to switch {strange[0].switch}"

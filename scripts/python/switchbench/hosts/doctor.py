@@ -548,6 +548,4 @@ def refuse_unmoved(
             elif port.name in moved and not changed:
                 words = f"{port.name} kept its link: it was not moved to {where}"
         if words:
-            raise ConfigurationError(
-                f"cables are not where the campaign's next round needs them: {words}"
-            )
+            raise ConfigurationError(f"the cables do not match the campaign's next round: {words}")

@@ -78,9 +78,7 @@ def _read_hpcc(source: Source) -> list[ImportedFigure]:
 
 def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigure]:
     if "VersionMajor" not in values or "CommWorldProcs" not in values:
-        raise source.refuse(
-            "its summary section lacks VersionMajor or CommWorldProcs: it is damaged"
-        )
+        raise source.refuse("its summary lacks VersionMajor or CommWorldProcs: it is damaged")
     parts = (f"Version{part}" for part in ("Major", "Minor", "Micro"))
     version = ".".join(values[part] for part in parts if part in values)
     source.refuse_newer("HPCC", version, (1, 5))

@@ -154,7 +154,7 @@ def _clear_for(lab: Lab) -> None:
     known = state.read(lab.name)
     if known is not None and known.kept:
         raise LabError(
-            f"lab {lab.name} is already up: remove it with `switchbench lab down {lab.name}`"
+            f"lab {lab.name} is up already: `switchbench lab down {lab.name}` removes it"
         )
     if known is not None:
         _remove(Lab(lab.name, known.topology))

@@ -162,9 +162,7 @@ class Collector:
         if trial is None:
             raise DamagedRecord(f"the record comes after all nodes have ended trial {key[0]}")
         if own in trial.ended:
-            raise DamagedRecord(
-                f"the record comes after all nodes have ended phase {own} of its trial"
-            )
+            raise DamagedRecord(f"the record comes after all nodes ended phase {own} of its trial")
         if kind == "trial":
             trial.nodes.add(record["node"])
             if not trial.nodes >= self._nodes:
@@ -253,9 +251,7 @@ class Expected:
             ports = [name for name, *_ in record.get("ports") or ()]
         for port in ports:
             if self._owner.get(port) != node:
-                raise DamagedRecord(
-                    f"the record names port {port!r}, which node {node} does not have"
-                )
+                raise DamagedRecord(f"the record names port {port!r}, which node {node} lacks")
 
     def check_phase(self, phase: PhaseRows) -> None:
         """Raise DamagedRecord if a phase has rows of another run, or duplicate rows."""

@@ -72,9 +72,7 @@ class RunDirectory:
                     f"{path} is not empty: name a new directory with --out, or move it away"
                 )
         except OSError as error:
-            raise ConfigurationError(
-                f"can't make the directory {path}: {error.strerror}"
-            ) from error
+            raise ConfigurationError(f"can't make directory {path}: {error.strerror}") from error
 
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
         """Write a YAML file with all values in full."""
@@ -170,9 +168,7 @@ def refuse_endless(directory: Path) -> None:
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
             if path.suffix in _DOCUMENTS and status.st_size > _DOCUMENT_MOST:
-                raise ConfigurationError(
-                    f"{path} is too large: more than {_DOCUMENT_MOST >> 20:,} MiB"
-                )
+                raise ConfigurationError(f"{path} is larger than {_DOCUMENT_MOST >> 20:,} MiB")
 
 
 def load_summary(path: Path) -> SummaryDocument:

@@ -271,13 +271,9 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
         if kind == "counts":
             values = pc.list_flatten(values)
             if values.null_count:
-                raise ConfigurationError(
-                    f"{path}: the column {name} has a null in a list of counts"
-                )
+                raise ConfigurationError(f"{path}: the column {name} has a null in a list")
         if kind == "number" and pc.any(pc.is_nan(values)).as_py():
-            raise ConfigurationError(
-                f"{path}: the column {name} has the value nan instead of a number"
-            )
+            raise ConfigurationError(f"{path}: the column {name} has the value nan, not a number")
         low, high = pc.min_max(values).values()
         least = 0 if kind in ("count", "counts") else -(GREATEST if kind == "number" else MOST)
         most = BUCKETS - 1 if name == "bucket" else GREATEST if kind == "number" else MOST

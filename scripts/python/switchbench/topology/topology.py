@@ -197,9 +197,7 @@ def _nodes(file: File, device: Device | None) -> Iterator[AttachedHost]:
         module = group.module
         if module is None and file.kind != ROUTED:
             if len(modules) != 1:
-                raise TopologyError(
-                    f"{where}: the key module is missing (one of {', '.join(modules)})"
-                )
+                raise TopologyError(f"{where}: module is missing (one of {', '.join(modules)})")
             module = modules[0]
         if module is not None and module not in modules:
             raise TopologyError(f"{where}.module: there is no module {module!r}")

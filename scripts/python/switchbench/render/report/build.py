@@ -563,6 +563,4 @@ def write_pdf(page: Path, pdf: Path, program: str) -> None:
         except OSError as error:
             raise RunError(f"the browser {program} can't be run: {error.strerror}") from error
     if not pdf.is_file():
-        raise RunError(
-            f"the browser {program} did not write {pdf}: start it by hand to read its error"
-        )
+        raise RunError(f"the browser {program} wrote no {pdf}: start it by hand to see why")
