@@ -30,11 +30,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -123,13 +124,20 @@ class Recorder:
     def tests_of(self, fault: MutationSpec) -> list[str]:
         """Return the fastest tests that run the faulty function, within BUDGET_S of CPU time.
 
-        Where no test runs the function, the fastest of all tests are returned: the function may run
-        while its module is loaded.
+        The fastest case of each test comes first, since the cases of one test notice similar
+        faults. Where no test runs the function, tests are chosen of all: the function may run while
+        its module is loaded.
         """
         found = self.callers.get((str(fault.module_path), fault.definition_name or ""))
         chosen: list[str] = []
-        left = BUDGET_S
+        cases: Counter[str] = Counter()  # cases so far by test
+        order = []
         for name in sorted(found or self.seconds, key=self.seconds.__getitem__):
+            test = name.partition("[")[0]
+            order.append((cases[test], name))
+            cases[test] += 1
+        left = BUDGET_S
+        for _, name in sorted(order, key=itemgetter(0)):
             left -= self.seconds[name]
             if left < 0 and chosen:
                 break
