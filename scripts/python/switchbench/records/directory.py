@@ -168,7 +168,7 @@ def refuse_endless(directory: Path) -> None:
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
             if path.suffix in _DOCUMENTS and status.st_size > _DOCUMENT_MOST:
-                raise ConfigurationError(f"{path} is larger than {_DOCUMENT_MOST >> 20:,} MiB")
+                raise ConfigurationError(f"{path} is too large: above {_DOCUMENT_MOST >> 20:,} MiB")
 
 
 def load_summary(path: Path) -> SummaryDocument:
