@@ -40,6 +40,22 @@ def reading(path: Path) -> Iterator[None]:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
 
 
+def write(path: Path, text: str, is_secret: bool = False) -> None:
+    """Write a file that the user named; ConfigurationError where this fails.
+
+    A secret is only written to a new file, with mode 0600: other users may be able to read or
+    replace an existing file.
+    """
+    flags = os.O_EXCL | os.O_NOFOLLOW if is_secret else os.O_TRUNC
+    try:
+        mode = 0o600 if is_secret else 0o666
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flags, mode)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 

@@ -107,11 +107,3 @@ def print_json(value: object) -> None:
     """Print one JSON value on standard output."""
     json.dump(value, sys.stdout, indent=1)
     print()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file that the user named; ConfigurationError where this fails."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None

@@ -14,6 +14,7 @@ import yaml
 
 from ..base import quantities, transports
 from ..base.errors import ConfigurationError
+from ..base.source import write
 from ..config import read
 from ..config.read import SITE_OPTIONS, document_of
 from ..plan import documents
@@ -22,7 +23,7 @@ from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
 from .common import TYPES as TYPES
-from .common import load_runnable, print_json, write
+from .common import load_runnable, print_json
 
 # --- plan -----------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ def plan_command(args: argparse.Namespace) -> int:
         run = replace(run, trials=trials, searches=(), estimates_s=())
     if args.job is not None:
         job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
-        documents.write_private(args.job, job)
+        write(args.job, job, is_secret=True)
         print(f"{args.job}: the job, with the run's key in it: mode 0600", file=sys.stderr)
     plan = listing(run, everything=args.all or args.json, in_words=not args.json)
     if args.json:

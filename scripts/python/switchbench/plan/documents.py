@@ -9,7 +9,6 @@ import secrets
 import socket
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ClusterShell.RangeSet import RangeSet
@@ -100,7 +99,6 @@ def keep_off(polled: Collection[int]) -> None:
 PROTOCOL = 2
 KEY_BYTES = 32
 BY_HAND_UDP_PORT = 7600
-PRIVATE_MODE = 0o600
 
 
 def to_line(name: str, value: object) -> str:
@@ -238,15 +236,3 @@ def numeric_address(node: str, address: str) -> str:
         ) from None
     numeric = str(found[4][0])
     return f"[{numeric}]:{port}" if ":" in numeric else f"{numeric}:{port}"
-
-
-def write_private(path: Path, text: str) -> None:
-    """Create a file with a secret key, with mode 0600; raise ConfigurationError if this fails."""
-    # An existing file is not used, because other users may be able to read or replace it.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags, PRIVATE_MODE)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
