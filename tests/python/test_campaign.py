@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import sys
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 import hostkit
 from conftest import Command
 from switchbench.analysis.campaign import merged
+from switchbench.analysis.phases import chain_entries
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.model import Device
+from switchbench.base.model import Device, Part
 from switchbench.cli import campaign, main
 from switchbench.labs import load, switches
 from switchbench.plan.campaign import (
@@ -32,6 +34,7 @@ from switchbench.plan.campaign import (
     rotation,
 )
 from switchbench.topology.form import TopologyError
+from synthetic import make_site, make_trial
 
 
 def device(ports: int, groups: tuple[int, ...] = (), chain: bool = False) -> Device:
@@ -96,21 +99,21 @@ def test_moves_say_cables_and_loops() -> None:
 # --- chain ---
 
 
-def lost_in(rate: float, frames: int, chance: random.Random) -> int:
-    """Return the number of lost frames (a normal or an exact draw)."""
-    mean = rate * frames
-    if mean > 50:
-        return min(frames, max(0, round(chance.gauss(mean, math.sqrt(mean * (1 - rate))))))
-    count, product = 0, chance.random()
-    while product > math.exp(-mean):
-        count += 1
-        product *= chance.random()
-    return count
+def test_loss_and_delay_of_a_chain_are_shared_by_its_passes() -> None:
+    a, b = make_site(2).ports
+    ends = (replace(a, switch_port="p8"), replace(b, switch_port="p3"))
+    trial = make_trial(make_site(2), parts=(Part("lab", ends),))
+    phase = {"trial": 0, "repeat": 0, "lost_frames": 271, "offered_frames": 1000,
+             "latency": {"round_trip": {"p50": 60.0}}}  # fmt: skip
+    (found,) = chain_entries(device(8, chain=True), {(0, 0): trial}, [phase])
+    assert (found["entry"], found["exit"], found["passes"]) == ("p3", "p8", 3)
+    assert found["lost_ppm_per_pass"] == pytest.approx(100_000)  # 0.9 * 0.9 * 0.9 is 0.729
+    assert (found["round_trip_us"], found["us_per_pass"]) == (60.0, 10.0)
 
 
 def searched(dut: Device, part: int, rate: float, seed: int) -> tuple[int | None, int]:
     """Return the part that the search names, and its rounds, where `part` loses frames."""
-    chance, seen = random.Random(f"{part} {seed}"), list[ChainResult]()
+    chance, seen = np.random.default_rng([part, seed]), list[ChainResult]()
     passes, frames = len(dut.ports) // 2, 100_000
     while (span := next_passes(passes, seen)) is not None:
         places = chain_places(dut, ["a", "b"], span)
@@ -118,7 +121,7 @@ def searched(dut: Device, part: int, rate: float, seed: int) -> tuple[int | None
         assert ends[0] % 2 == 0
         assert ends[1] % 2 == 1
         within = 2 * span[0] <= part <= 2 * span[1]
-        seen.append(ChainResult(*span, frames, lost_in(rate, frames, chance) if within else 0))
+        seen.append(ChainResult(*span, frames, int(chance.binomial(frames, rate)) if within else 0))
     if not seen[0].lost:
         return None, len(seen)
     likely = probabilities(passes, seen)
