@@ -30,12 +30,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
-from operator import itemgetter
+from itertools import count
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -130,14 +130,10 @@ class Recorder:
         """
         found = self.callers.get((str(fault.module_path), fault.definition_name or ""))
         chosen: list[str] = []
-        cases: Counter[str] = Counter()  # cases so far by test
-        order = []
-        for name in sorted(found or self.seconds, key=self.seconds.__getitem__):
-            test = name.partition("[")[0]
-            order.append((cases[test], name))
-            cases[test] += 1
+        cases: dict[str, Iterator[int]] = defaultdict(count)  # numbers of a test's cases
+        fastest = sorted(found or self.seconds, key=self.seconds.__getitem__)
         left = BUDGET_S
-        for _, name in sorted(order, key=itemgetter(0)):
+        for name in sorted(fastest, key=lambda name: next(cases[name.partition("[")[0]])):
             left -= self.seconds[name]
             if left < 0 and chosen:
                 break

@@ -141,9 +141,8 @@ def literals() -> str:
         for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
                 found.append(squeezed(template(node)))
-    for path in sorted(PACKAGE.rglob("*.toml")):  # sentences, in which {} and {name} vary
-        if path.name == "codes.toml":  # quotes the sentences of the other sources
-            continue
+    # Sentences, in which {} and {name} vary; codes.toml quotes the sentences of other sources.
+    for path in sorted({*PACKAGE.rglob("*.toml")} - {PACKAGE / "base/codes.toml"}):
         known = tomllib.loads(path.read_text())
         found += [squeezed(re.sub(r"\{\w*\}", VARIES, text)) for text in _texts(known)]
     for folder in C_FOLDERS:
