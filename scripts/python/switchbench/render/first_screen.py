@@ -209,8 +209,8 @@ def _lost(summary: SummaryDocument) -> Line | None:
         (sum(entry["retransmitted_packets"] or 0 for entry in trials), "packet"),
     )
     repaired = [f"{format.of(count, noun)} retransmitted" for count, noun in again if count]
-    trips = [entry["latency"]["round_trip"] for entry in trials if entry["traffic"] == "pingpong"]
-    unanswered = sum(trip["lost"] or 0 for trip in trips if trip)
+    trips = [trip for entry in trials if (trip := entry["latency"]["pingpong"])]
+    unanswered = sum(trip["lost"] or 0 for trip in trips)
     if unanswered:
         repaired.append(f"{format.of(unanswered, 'message')} of ping-pongs did not come back")
     if not counted:
