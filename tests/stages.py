@@ -86,7 +86,7 @@ LONG_TESTS = ("tests/system", "tests/vm")
 SAME_NAMES = ("tests/vm/guests/__main__.py",)
 
 # Arguments of tests/mutation.py: number of faults, random seed, seconds of CPU time.
-FAULTS_TRIED = ("40", "1", "300")
+FAULTS_TRIED = ("40", "1", "600")
 
 # Words that codespell accepts: neighbour discovery, a field of pyroute2, a column's heading, a word
 # in HPL's output, and words that tests misspell on purpose.
