@@ -278,7 +278,15 @@ def test_a_slow_direction_delays_the_acknowledgements_of_the_other() -> None:
     slow = np.where((seen.dst == 0) & (seen.intended_bps > 0.5 * LINE), 0.86, 1.0)
     found = locate(replace(seen, delivered_bps=slow * seen.delivered_bps), case.paths)
     assert one(found) == ("sw1:p1", "in", "capacity")
-    both = [*planted, Planted(number(net, "sw1:p1", "out"), "capacity", 0.6)]
+    # The wait differs from flow to flow, so that some flows are as slow as by a fault.
+    planted = [Planted(number(net, "sw1:p1", "in"), "capacity", 0.43)]
+    case, _ = run(net, planted, loads=(0.4, 0.9), transports=("tcp",))
+    slow[slow < 1] = [0.9, 0.46, 0.95, 0.53, 0.5, 0.95, 0.42]
+    seen = case.observations
+    found = locate(replace(seen, delivered_bps=slow * seen.delivered_bps), case.paths)
+    assert one(found) == ("sw1:p1", "in", "capacity")
+    both = [Planted(number(net, "sw1:p1", "in"), "capacity", 0.68)]
+    both.append(Planted(number(net, "sw1:p1", "out"), "capacity", 0.6))
     _, found = run(net, both, loads=(0.4, 0.9), transports=("tcp",))
     assert {x.element.direction for x in found.suspects} == {"in", "out"}
 
