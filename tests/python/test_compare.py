@@ -24,11 +24,7 @@ import synthetic
 from claims import DESIGNS, Design, share_claiming, share_found
 from conftest import Command
 from foreign_data import DATA, FOREIGN, bring_in, hpccoutf
-from recorded import (
-    Repeats,
-    make,
-    rate_mbps,
-)
+from recorded import Repeats, make, rate_mbps
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.base.format import spark

@@ -24,15 +24,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench import (
-    Bench,
-    BrokenPlace,
-    FakeLauncher,
-    FarLauncher,
-    Recorder,
-    suite_run,
-    summary_of,
-)
+from bench import Bench, BrokenPlace, FakeLauncher, FarLauncher, Recorder, suite_run, summary_of
 from recorded import replace_rows, rows_in, write_tables
 from runs import records_in
 from switchbench.analysis.summary import gather, remade

@@ -38,13 +38,7 @@ from switchbench.cli.main import main
 from switchbench.predict.predictor import measured_bps
 from switchbench.records.collector import Expected
 from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary, write_plan
-from switchbench.records.schema import (
-    BY_PHASE,
-    TABLES,
-    DamagedRecord,
-    arrow_schema,
-    parse,
-)
+from switchbench.records.schema import BY_PHASE, TABLES, DamagedRecord, arrow_schema, parse
 from switchbench.records.store import parquet_file
 from synthetic import about, make_run, make_site, make_trial, pair_records
 

@@ -38,11 +38,7 @@ from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, far, launcher_for, ssh
 from switchbench.run.launch.far import Answer, chosen, fan_out
-from switchbench.run.launch.ssh import (
-    OpenSsh,
-    resolved,
-    side_by_side,
-)
+from switchbench.run.launch.ssh import OpenSsh, resolved, side_by_side
 
 GROUPS = {"left": "node[1-2]", "right": "node[3-4]"}
 

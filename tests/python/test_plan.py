@@ -44,13 +44,7 @@ from switchbench.config import read
 from switchbench.plan import documents, engine
 from switchbench.plan.budget import Fit, fitted, longest_s
 from switchbench.plan.compile import compile_run
-from switchbench.plan.documents import (
-    Deal,
-    deal,
-    job_document,
-    trial_document,
-    written,
-)
+from switchbench.plan.documents import Deal, deal, job_document, trial_document, written
 from switchbench.records.directory import CONFIGURATION, RunDirectory, read_plan, write_plan
 
 pytestmark = needs_engine

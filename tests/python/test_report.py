@@ -34,10 +34,7 @@ from switchbench.render import printer, tables
 from switchbench.render.first_screen import about_what, first_page
 from switchbench.render.report import build, chart, rates
 from switchbench.render.report.chart import WORDS as ABOUT
-from switchbench.render.report.chart import (
-    Figure,
-    packed,
-)
+from switchbench.render.report.chart import Figure, packed
 from switchbench.render.tables import Heading
 
 ROOT = Path(__file__).resolve().parents[2]

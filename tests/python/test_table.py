@@ -24,13 +24,7 @@ from switchbench.render import printer, tables
 from switchbench.render.first_screen import bypasses, findings, lines, named
 from switchbench.render.printer import Column
 from switchbench.render.report import build
-from synthetic import (
-    about,
-    make_run,
-    make_site,
-    make_trial,
-    pair_records,
-)
+from synthetic import about, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()
 

@@ -19,10 +19,7 @@ from conftest import Command
 from golden import unpack
 from recorded import fed, replace_rows, results, rows_in
 from switchbench.analysis import sealing
-from switchbench.analysis.judge import (
-    clause_judges,
-    exit_status,
-)
+from switchbench.analysis.judge import clause_judges, exit_status
 from switchbench.analysis.summary import NOT_ENDED, Summary, gather, remade
 from switchbench.base.errors import ConfigurationError
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause

@@ -25,17 +25,7 @@ from labkit import (
     python,
     send_at_once,
 )
-from switchbench.labs import (
-    Lab,
-    LabError,
-    down,
-    find,
-    load,
-    namespaces,
-    session,
-    state,
-    up,
-)
+from switchbench.labs import Lab, LabError, down, find, load, namespaces, session, state, up
 from switchbench.labs.lab import bring_up, run_command, status, take_down
 from switchbench.topology import lab_addresses
 
