@@ -59,9 +59,7 @@ LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.st
 GUARD = re.compile(r"\b(strict|frozen|slots)=$")
 NO_RESULT = re.compile("RemoveDecorator|_BitOr_")  # faults in decorators (caches) and `X | None`
 NOTICED_AT_LEAST = 0.8
-BUDGET_S = (
-    60.0  # CPU time of the tests per fault, as measured (three times slower) without the fault
-)
+BUDGET_S = 60.0  # CPU time of the tests per fault, as traced: about three times the real time
 
 
 def sample(number: int, seed: int) -> Iterator[tuple[MutationSpec, str]]:

@@ -168,9 +168,11 @@ def test_what_failed_is_tried_again(
 
 def test_a_process_left_behind_is_seen(stages: Any) -> None:
     before = stages.traces()
-    with subprocess.Popen(
-        [str(stages.TOOLS / "python"), "-c", "input()"], stdin=subprocess.PIPE
-    ) as p:
+    python = str(stages.TOOLS / "python")
+    pipe = subprocess.PIPE
+    with subprocess.Popen([python, "-c", "input(0)"], stdin=pipe, stdout=pipe) as p:
+        assert p.stdout is not None
+        p.stdout.read(1)  # /proc shows a command line only after exec
         left = stages.leftovers(before, patience_s=0.3)
         p.communicate(b"\n")
     assert left.state == "failed"

@@ -120,7 +120,9 @@ class OpenSsh:
 def find_client() -> None:
     """Raise ConfigurationError where ssh is not installed."""
     if shutil.which("ssh") is None:
-        raise ConfigurationError("launch: ssh: this machine has no ssh: install OpenSSH's client")
+        raise ConfigurationError(
+            "launch: ssh: there is no ssh on this machine: install OpenSSH's client"
+        )
 
 
 # --- what failures mean --------------------------------------------------------------------------
