@@ -100,9 +100,10 @@ def test_moves_say_cables_and_loops() -> None:
 
 
 def test_loss_and_delay_of_a_chain_are_shared_by_its_passes() -> None:
-    a, b = make_site(2).ports
+    site = make_site(2)
+    a, b = site.ports
     ends = (replace(a, switch_port="p8"), replace(b, switch_port="p3"))
-    trial = make_trial(make_site(2), parts=(Part("lab", ends),))
+    trial = make_trial(site, parts=(Part("lab", ends),))
     phase = {"trial": 0, "repeat": 0, "lost_frames": 271, "offered_frames": 1000,
              "latency": {"round_trip": {"p50": 60.0}}}  # fmt: skip
     (found,) = chain_entries(device(8, chain=True), {(0, 0): trial}, [phase])

@@ -38,7 +38,7 @@ from conftest import Command
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run, Trial
 from switchbench.base.programs import find_engine
-from switchbench.base.source import load, read_file, write
+from switchbench.base.source import load, read_file, write_text
 from switchbench.cli.main import COMMANDS, build_parser, main
 from switchbench.config import read
 from switchbench.plan import documents, engine
@@ -373,7 +373,7 @@ def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) 
 def test_the_key_stays_private(tmp_path: Path) -> None:
     """A job is a new file of mode 0600; an existing file, which others may read, stays."""
     path = tmp_path / "job.ndjson"
-    write(path, "one", is_secret=True)
+    write_text(path, "one", is_secret=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for name, why in (
@@ -382,7 +382,7 @@ def test_the_key_stays_private(tmp_path: Path) -> None:
         ("no/job", "No such"),
     ):
         with pytest.raises(ConfigurationError, match=f"{name}: can't be written: {why}"):
-            write(tmp_path / name, "two", is_secret=True)
+            write_text(tmp_path / name, "two", is_secret=True)
     assert path.read_text() == "one"
     assert not (tmp_path / "elsewhere").exists()
 

@@ -29,7 +29,6 @@ from .. import __version__
 from ..base import format, source
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
-from ..base.source import reading
 from ..config.clauses import canonical, clauses_sha256
 from ..records.directory import (
     CLAUSES,
@@ -110,7 +109,7 @@ def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
 
 def entry_of(path: Path) -> SealedFile:
     """Return the size and hash of a file."""
-    with reading(path), path.open("rb") as file:
+    with source.reading(path), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": path.stat().st_size, "sha256": digest}
 
@@ -237,7 +236,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
 
 
 def _read(path: Path) -> bytes:
-    with reading(path):
+    with source.reading(path):
         return path.read_bytes()
 
 

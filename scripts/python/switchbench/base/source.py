@@ -40,7 +40,7 @@ def reading(path: Path) -> Iterator[None]:
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def write(path: Path, text: str, is_secret: bool = False) -> None:
+def write_text(path: Path, text: str, is_secret: bool = False) -> None:
     """Write a file that the user named; ConfigurationError where this fails.
 
     A secret is only written to a new file, with mode 0600: other users may be able to read or

@@ -18,7 +18,7 @@ from ..base import format, quantities
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.node_names import node_set
-from ..base.source import decoded, read_regular, write
+from ..base.source import decoded, read_regular, write_text
 from ..predict.models import MODELS
 from ..predict.predictor import (
     PredictedTrial,
@@ -90,7 +90,7 @@ def topology_import_command(args: argparse.Namespace) -> int:
     if args.out is None:
         print(written, end="")
     else:
-        write(args.out, written)
+        write_text(args.out, written)
     for remark in found.remarks:
         print(remark, file=sys.stderr)
     counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"

@@ -14,7 +14,7 @@ import yaml
 
 from ..base import quantities, transports
 from ..base.errors import ConfigurationError
-from ..base.source import write
+from ..base.source import write_text
 from ..config import read
 from ..config.read import SITE_OPTIONS, document_of
 from ..plan import documents
@@ -43,7 +43,7 @@ def plan_command(args: argparse.Namespace) -> int:
         run = replace(run, trials=trials, searches=(), estimates_s=())
     if args.job is not None:
         job = documents.hand_job(run, time.strftime("hand-%Y%m%d-%H%M%S"))
-        write(args.job, job, is_secret=True)
+        write_text(args.job, job, is_secret=True)
         print(f"{args.job}: the job, with the run's key in it: mode 0600", file=sys.stderr)
     plan = listing(run, everything=args.all or args.json, in_words=not args.json)
     if args.json:
@@ -103,7 +103,7 @@ def init_command(args: argparse.Namespace) -> int:
         )
         expect = _PARTS["expect"].format(percent=f"{number} %", number=number, loss=loss)
     text = _PARTS["text"].format(site=_flow(site), transports=_flow(named), expect=expect)
-    write(args.file, text)
+    write_text(args.file, text)
     try:
         compile_run(read(args.file))
     except ConfigurationError:

@@ -85,7 +85,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Collection:
-    """All files of the folder that `push` installs on a host, sorted by path."""
+    """Files of the folder that `push` installs on a host, sorted by path."""
 
     machine: str  # machine type as the kernel names it: x86_64
     pieces: tuple[Piece, ...]

@@ -161,7 +161,7 @@ _END_TURN_S = 0.01  # poll interval, because the end of a process does not wake 
 
 
 class RemoteNodes:
-    """All nodes of a run, with one loop that reads their pipes and a thread for heartbeats."""
+    """Nodes of a run, with one loop that reads their pipes and a thread for heartbeats."""
 
     def __init__(
         self,

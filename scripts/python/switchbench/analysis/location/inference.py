@@ -486,13 +486,15 @@ def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
     """
     same = [x for x in every if (x.kind, x.measure) == ("capacity", "rate")]
     lacking = one.element.line_bps - one.value
-    return one in same and any(
-        other.element.name == one.element.name
-        and other.element.direction != one.element.direction
-        and lacking < (other.element.line_bps - other.value) * share
-        for other in same
-        for share in [1.0 if one.gain < FAINT * other.gain else MILDER]
-    )
+    for other in same if one in same else ():
+        share = 1.0 if one.gain < FAINT * other.gain else MILDER
+        if (
+            other.element.name == one.element.name
+            and other.element.direction != one.element.direction
+            and lacking < share * (other.element.line_bps - other.value)
+        ):
+            return True
+    return False
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
