@@ -53,7 +53,6 @@ NEARLY_LINE = 0.88  # a healthy line carries at least this share with closed loa
 # of some phases
 LEAST_GAIN = 16.0
 MILDER = 0.75  # acknowledgements explain up to this share of the other direction's missing capacity
-FAINT = 0.3  # share of the other direction's gain below which acknowledgements explain all of it
 MOST_PAIRS = 2  # max number of suspect pairs; more affected pairs have a common cause
 SUFFERS = 0.5  # min log-likelihood gain of an affected pair
 SEGMENT_BITS = 8 * 1538.0
@@ -481,20 +480,16 @@ def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> b
 def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
     """Return whether TCP or RDMA is slow only because the other direction is slower still.
 
-    Acknowledgements cross the other direction of the element, and wait there: in some flows longer
-    than in others, so that the evidence for a common capacity is faint.
+    Acknowledgements cross the other direction of the element, and wait there.
     """
     same = [x for x in every if (x.kind, x.measure) == ("capacity", "rate")]
     lacking = one.element.line_bps - one.value
-    for other in same if one in same else ():
-        share = 1.0 if one.gain < FAINT * other.gain else MILDER
-        if (
-            other.element.name == one.element.name
-            and other.element.direction != one.element.direction
-            and lacking < share * (other.element.line_bps - other.value)
-        ):
-            return True
-    return False
+    return one in same and any(
+        other.element.name == one.element.name
+        and other.element.direction != one.element.direction
+        and lacking < MILDER * (other.element.line_bps - other.value)
+        for other in same
+    )
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
