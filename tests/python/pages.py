@@ -31,8 +31,8 @@ HEAD = "<!-- SPDX-License-Identifier: BSD-3-Clause -->\n<!-- made by tests/pytho
 PLAIN = ("number", "integer", "string", "boolean", "object", "any")
 
 # An argument that as many commands have, in the same words, is described once.
-SHARED = 3
-CHOOSES = "--lab"  # an option of every command that takes a configuration
+SHARED = 2
+CHOOSES = "--profile"  # an option of every command that takes a whole configuration
 
 
 def cells(*texts: str) -> str:
@@ -76,13 +76,12 @@ def command_line(page: str) -> str:
     ]
     for name, command in commands.items():
         also = [f"`{a[0].split()[0]}`" for a in others if a in takes[name]]
-        also += ["[choice of a configuration](#choice-of-a-configuration)"] * (
-            set(choice) <= takes[name]
-        )
+        chosen = choice if set(choice) <= takes[name] else []
+        also += ["[choice of a configuration](#choice-of-a-configuration)"] * bool(chosen)
         parts += [
             f"## {name}\n",
             _about(command),
-            _table(a for a in _arguments(command) if a not in shared),
+            _table(a for a in _arguments(command) if a not in others + chosen),
             f"Also: {', '.join(also)}.\n" if also else "",
         ]
     return with_made(page, commands="\n".join(part for part in parts if part))
