@@ -409,10 +409,7 @@ def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
     nearly equal values, of which the highest counts.
     """
     busy = nodes.floats("cpu_span_s") * nodes.floats("cpus") - nodes.floats("cpu_idle_s")
-    by_machine: ByPort = {}
-    for name, value in zip(nodes.texts("node"), observed(np.maximum(busy, 0.0)), strict=True):
-        machine = machines.get(name, name)
-        before = by_machine.get(machine)
-        if before is None or (value is not None and value > before):
-            by_machine[machine] = value
-    return total(by_machine.values())
+    of = NameIndex.of(machines.get(name, name) for name in nodes.texts("node"))
+    highest = np.full(len(of.names), np.nan)
+    np.fmax.at(highest, of.place, np.maximum(busy, 0.0))
+    return total(highest)
