@@ -52,6 +52,13 @@ def test_an_interval_by_hand() -> None:
     assert found.width == pytest.approx(2 * found.ci_half_width / 3)
     assert (found.ci_low, found.ci_high) == (3 - found.ci_half_width, 3 + found.ci_half_width)
     assert not found.dependent
+    # Where the values decided the number of repeats, r is -0.7 and 0.4, of which -1/5 is by chance.
+    chosen = interval([5.0, 1.0, 4.0, 2.0, 3.0], 0.95, chosen=True)
+    rising = interval([1.0, 2.0, 3.0, 4.0, 5.0], 0.95, chosen=True)
+    assert chosen is not None
+    assert rising is not None
+    assert chosen.ci_half_width == pytest.approx(found.ci_half_width * deviation_limit(0.95, 4))
+    assert rising.ci_half_width == pytest.approx(chosen.ci_half_width * math.sqrt(1.6 / 0.4))
 
 
 @pytest.mark.parametrize(
