@@ -29,7 +29,7 @@ def load(directory: str | os.PathLike[str]) -> Results:
     Raises
     ------
     switchbench.base.errors.ConfigurationError
-        Where the directory has no results of this form, or a file of it is damaged.
+        If the directory has no results of this format, or one of its files is damaged.
     """
     from .records.results import load as read  # slow, and not needed for --help
 

@@ -179,11 +179,12 @@ class Model:
                 for (_, at), share in zip(placed, shares, strict=True)
             ]
         self._upstream: Floats | None = None
-        spread = np.zeros(rows)
-        for (fault, at), share in zip(placed, shares, strict=True):
+        spread, passed = np.zeros(rows), np.zeros(rows)
+        for (fault, _), share, (at, each) in zip(placed, shares, self._passed, strict=True):
+            passed[row[at]] += each  # a class is on each path once
             hit = row[at[share > 0]]
             spread[hit] = np.maximum(spread[hit], fault.spread())
-        p = 1 - np.exp(np.bincount(row, self._passes(), rows))
+        p = 1 - np.exp(passed)
         spread = np.where(spread > 0, spread, USUAL_SPREAD)
         changed = (p != self.p) | (spread != self.spread) | (before is not self.hashed)
         self.p, self.spread = p, spread
