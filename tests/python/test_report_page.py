@@ -402,8 +402,11 @@ def test_paper_is_light_and_nothing_is_cut(open_page: Open) -> None:
     head = page.locator("#table-losses thead")
     assert head.evaluate(style, "display") == "table-header-group"
     assert head.evaluate(style, "breakInside") == "avoid"
+    buttons = figure.locator(".updatemenu-container")
     assert page.locator("#table-losses .filters").is_hidden()
+    assert buttons.is_hidden()
     page.emulate_media(media="screen")
+    assert buttons.is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert figure.evaluate("place => place.style.zoom") == ""
 
