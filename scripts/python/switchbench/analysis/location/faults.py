@@ -445,27 +445,29 @@ def _capacity(found: Candidates) -> list[PlacedFault]:
     keys, group = numbered(key, count * model.phases)
     owner = keys // model.phases
     each = channel.load_bps[found.row] * np.exp(model.upstream[found.at])
-    arrived = channel.load_bps[found.row] * (1 - channel.share()[found.row])
-    load, passed, free, delivered = (
+    load, passed, free = (
         np.asarray(np.bincount(group, part, len(keys)), np.float64)
-        for part in (each, each * (1 - found.left), each * ~channel.limited[found.row], arrived)
+        for part in (each, each * (1 - found.left), each * ~channel.limited[found.row])
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         cut, valid = 1 - passed / load, np.nan_to_num(free / load)
     lossy = (cut > (0.08 if model.is_rate else 0.004)) & (valid > 0.5)
     taken = np.bincount(group, model.p[found.row]) / np.bincount(group)
-    most_delivered = _ranked(owner, delivered, load > 0, 0.95, count)
+    # TCP and RDMA are slow also where their acknowledgements wait, but not in all phases alike: a
+    # class of elements has no capacity far below the rate that it delivered in some phases.
+    most_delivered = np.zeros(count)
+    if model.is_rate:
+        arrived = channel.load_bps[found.row] * (1 - channel.share()[found.row])
+        delivered = np.asarray(np.bincount(group, arrived, len(keys)), np.float64)
+        most_delivered = _ranked(owner, delivered, load > 0, 0.95, count)
 
     def tried() -> Iterator[tuple[Floats, Floats]]:
-        """Yield capacities to try, quantiles of the passed load, with the loss at each.
-
-        TCP and RDMA are slow also where their acknowledgements wait, but not in all phases alike.
-        """
+        """Yield capacities to try, quantiles of the passed load, with the loss at each."""
         before = np.zeros((0, count))
         for rank, most in ((0.5, 0.02), (0.5, 1.0), (0.25, 1.0), (0.75, 1.0)):
             limit = _ranked(owner, passed, lossy & (taken <= most), rank, count)
             new = (limit > 0) & ~(before == limit).any(axis=0)
-            new &= (most_delivered <= REFUTED * limit) | (not model.is_rate)
+            new &= most_delivered <= REFUTED * limit
             before = np.vstack([before, limit])
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = np.where(load > 0, np.maximum(0.0, 1 - limit[owner] / load), 0.0)
