@@ -261,6 +261,8 @@ def fuzz() -> Outcome:
     targets = tuple(f"tests/fuzz/fuzz_{name}" for name in FUZZED)
     build = Build("fuzz", "clang", sanitizers, targets=targets)
     outcome = compile_engine(build)
+    if outcome.state != "passed":
+        return outcome
 
     def run(target: str) -> subprocess.CompletedProcess[str]:
         return execute(
@@ -269,8 +271,8 @@ def fuzz() -> Outcome:
         )
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        ended = pool.map(run, targets if outcome.state == "passed" else ())
-    for target, done in zip(targets, ended, strict=False):
+        ended = pool.map(run, targets)
+    for target, done in zip(targets, ended, strict=True):
         closing = done.stdout.splitlines()[-60 if done.returncode else -1 :]
         state = "failed" if done.returncode else outcome.state
         outcome = Outcome(state, "\n".join([outcome.text, target, *closing]))
